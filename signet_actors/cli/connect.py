@@ -321,6 +321,8 @@ def connection_of(harness: Harness, invocation: Invocation) -> Connection:
             return Connection(f"connected, but {gone} does not exist", gone=gone)
         if other := other_program(programs, invocation.environ):
             return Connection(f"connected, by another installation ({other})", other=other)
+        if missing := harness.missing_events(invocation.environ):
+            return Connection(f"connected, but no hook runs at {' and '.join(missing)}")
     except ConfigError as error:
         return Connection(error.detail)
     return Connection(DIFFERENT if any(change.is_needed for change in changes) else CONNECTED)

@@ -15,12 +15,16 @@ import signet_actors
 from signet_actors.cli.doctor_finding import FAIL, OK, WARN, DoctorContext, DoctorFinding
 from signet_actors.cli.harnesses.hook_settings import PROGRAM
 from signet_actors.cli.harnesses.registry import HARNESSES
+from signet_actors.cli.harnesses.server_entry import NAME
 from signet_actors.cli.installed_program import gone_program, installed_program, is_program, other_program, same_program
 from signet_actors.cli.service_managers import service_manager
 from signet_actors.errors import SignetError
+from signet_actors.runtime.connected_harnesses import read_connected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from signet_actors.cli.harnesses.registry import Harness
 
 
 def installation_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
@@ -57,19 +61,47 @@ def _path_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
 
 
 def _connection_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
-    """Check that the programs by which harnesses are connected exist, and are those of this installation."""
+    """Check the settings of the harnesses that are connected, those of the environment and those that were noted."""
+    rows = read_connected(context.workspace)
     for harness in HARNESSES:
-        try:
-            programs = harness.installed_programs(context.environment)
-        except SignetError:  # its settings cannot be read: `signet connect` says why
-            continue
-        if gone := gone_program(programs):
-            what = "hook" if os.path.basename(gone) == PROGRAM else "program of the memory tools,"
-            yield DoctorFinding(
-                harness.name, FAIL, f"its {what} {gone} does not exist", f"`signet connect {harness.name}`"
-            )
-        elif programs:
-            yield _of_this_installation(context, harness.name, "connected", programs, f"signet connect {harness.name}")
+        noted = [row.settings for row in rows if row.harness == harness.name]
+        for settings in dict.fromkeys([str(harness.settings(context.environment).path), *noted]):
+            yield from _connection_of(context, harness, settings, is_noted=settings in noted)
+
+
+def _connection_of(
+    context: DoctorContext, harness: Harness, settings: str, *, is_noted: bool
+) -> Iterator[DoctorFinding]:
+    """Check that the entries are there, that their programs exist, and that these are of this installation."""
+    environ = harness.environ_of(settings, context.environment)
+    moved = (
+        f"{harness.moved_by}={shlex.quote(environ[harness.moved_by])} " if environ is not context.environment else ""
+    )
+    connect = f"{moved}signet connect {harness.name}"
+    try:
+        programs, missing = harness.installed_programs(environ), harness.missing_events(environ)
+        notes = harness.notes(environ) if programs else []
+    except SignetError as error:
+        if is_noted:
+            problem = error.detail.removesuffix(". Nothing was changed")
+            yield DoctorFinding(harness.name, FAIL, problem, f"correct it, then `{connect}`")
+        return
+    if not programs:
+        if is_noted:
+            told = f"no longer connected: {settings} has no entries of Signet"
+            yield DoctorFinding(harness.name, WARN, told, f"`{connect}`, or `{moved}signet disconnect {harness.name}`")
+        return
+    for note in notes:
+        yield DoctorFinding(harness.name, WARN, note.removesuffix("."), f"correct it, then `{connect} --check`")
+    if gone := gone_program(programs):
+        names = {PROGRAM: "hook", NAME: "program of the memory tools,"}
+        told = f"its {names.get(os.path.basename(gone), 'program')} {gone} does not exist"
+        yield DoctorFinding(harness.name, FAIL, told, f"`{connect}`")
+    elif missing:
+        told = f"{settings} has no hook of Signet for {' and '.join(missing)}"
+        yield DoctorFinding(harness.name, WARN, told, f"`{connect}`")
+    else:
+        yield _of_this_installation(context, harness.name, "connected", programs, connect)
 
 
 def _service_findings(context: DoctorContext) -> Iterator[DoctorFinding]:

@@ -27,8 +27,19 @@ def is_program(path: str) -> bool:
 
 
 def gone_program(programs: Iterable[str]) -> str:
-    """Return the first of the programs that does not exist, else nothing."""
-    return next((path for path in programs if not is_program(path)), "")
+    """Return the first of the programs that does not exist, or that a script among them needs, else nothing."""
+    needed = (each for path in programs for each in (path, *_interpreter_of(path)))
+    return next((path for path in needed if not is_program(path)), "")
+
+
+def _interpreter_of(path: str) -> list[str]:
+    """Return the program that runs this script; none if it is not a script that names one."""
+    try:
+        with open(path, "rb") as file:
+            line = file.readline(4096)
+    except OSError:
+        return []
+    return list(map(os.fsdecode, line[2:].split()[:1])) if line.startswith(b"#!") else []
 
 
 def other_program(programs: Iterable[str], environ: Mapping[str, str]) -> str:

@@ -18,6 +18,9 @@ LONG_LIMITS = (
 )
 """Python that lets a hook wait for the daemon as long as a busy machine needs, for tests with another subject."""
 
+PYTHON = sys.executable
+"""That of this process, which a test may replace."""
+
 
 class Home:
     """A home directory with a signet-hook on its PATH."""
@@ -36,7 +39,7 @@ class Home:
 
     def _program(self, path: Path, module: str, *options: str) -> Path:
         path.write_text(
-            f"#!{sys.executable}\nimport sys; sys.path.insert(0, {str(ROOT)!r}); sys.argv[1:1] = {list(options)!r}\n"
+            f"#!{PYTHON}\nimport sys; sys.path.insert(0, {str(ROOT)!r}); sys.argv[1:1] = {list(options)!r}\n"
             f"{LONG_LIMITS}\nfrom {module} import main; main()\n"
         )
         path.chmod(0o755)

@@ -895,6 +895,31 @@ def test_check_runs_a_hook_with_an_odd_timeout(home: Home, daemon: ScriptedDaemo
     assert "✓ prompt" in home.run("--url", daemon.url, "connect", "codex", "--check").output
 
 
+def test_a_connection_that_does_not_work_is_not_listed_as_connected(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(home.program.parent / "python"))
+    home.connect(CODEX)
+    path = home.settings(CODEX)
+    whole = path.read_text()
+
+    def state() -> str:
+        rows = json.loads(home.run("connect", "--json").stdout)["harnesses"]
+        return str(next(row["state"] for row in rows if row["harness"] == "codex"))
+
+    path.write_text(whole.replace(str(home.program), f"/gone/python -I {home.program}"))
+    assert state() == "connected, but /gone/python does not exist"
+    path.write_text(whole)
+    assert state() == "connected"
+    document = json.loads(whole)
+    del document["hooks"]["Stop"], document["hooks"]["PreCompact"]
+    path.write_text(json.dumps(document))
+    assert state() == "connected, but no hook runs at PreCompact and Stop"
+    path.write_text(whole)
+    home.program.write_text("#!/gone/python\n")
+    assert state() == "connected, but /gone/python does not exist"
+
+
 def test_check_without_a_connection_says_so(home: Home) -> None:
     done = home.run("connect", "--check")
     assert (done.exit_code, "nothing is connected" in done.output) == (78, True)

@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -28,7 +28,14 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from signet_actors.cli import database_findings, disk_findings, doctor, git_findings, installation_findings
+from signet_actors.cli import (
+    database_findings,
+    disk_findings,
+    doctor,
+    git_findings,
+    installation_findings,
+    installed_program,
+)
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.doctor_finding import DoctorContext, DoctorFinding
 from signet_actors.cli.main import cli
@@ -36,6 +43,7 @@ from signet_actors.config.daemon_address import Address
 from signet_actors.config.load import load_config
 from signet_actors.domain.backups import backup_name
 from signet_actors.errors import ExitCode, SignetError
+from signet_actors.runtime.connected_harnesses import ConnectedHarness, add_connected
 from signet_actors.runtime.identity_files import MAX_FILE_BYTES
 from tests.support.scripted_daemon import ScriptedDaemon
 
@@ -386,21 +394,115 @@ def _(stage: Stage) -> Any:
     return installation_findings._path_findings(stage.context(environment={"PATH": "/other/bin"}))
 
 
-def connected(stage: Stage, program: str) -> Any:
-    codex = SimpleNamespace(name="codex", installed_programs=lambda _: [program])
-    stage.set(installation_findings, HARNESSES=(codex,))
-    return installation_findings._connection_findings(stage.context())
+CODEX_EVENTS: Final = ("SessionStart", "UserPromptSubmit", "PreCompact", "Stop", "SessionEnd")
+
+
+def program(stage: Stage, name: str, first: str = "") -> str:
+    path = stage.workspace / "bin" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(first)
+    path.chmod(0o755)
+    return str(path)
+
+
+def settings(stage: Stage, content: str | None, *, directory: str = "home/.codex", noted: bool = True) -> Any:
+    """Return the findings about a connected Codex whose hooks are in a file with this content."""
+    path = stage.workspace / directory / "hooks.json"
+    path.parent.mkdir(parents=True)
+    if content is not None:
+        path.write_text(content)
+    if noted:
+        add_connected(stage.workspace, ConnectedHarness("codex", "Codex", str(path)))
+    environ = {"HOME": str(stage.workspace / "home"), "PATH": str(stage.workspace / "bin")}
+    return installation_findings._connection_findings(stage.context(environment=environ))
+
+
+def hooks(command: str, events: Iterable[str] = CODEX_EVENTS, **more: Any) -> str:
+    entry = [{"hooks": [{"type": "command", "command": command}]}]
+    return json.dumps({"hooks": dict.fromkeys(events, entry), **more})
+
+
+def tools(stage: Stage, words: str) -> Any:
+    (stage.workspace / "home" / ".codex").mkdir(parents=True)
+    server = f'[mcp_servers.signet]\ncommand = "{words}"\nargs = ["mcp"]\n'
+    (stage.workspace / "home" / ".codex" / "config.toml").write_text(server)
+    environ = {"HOME": str(stage.workspace / "home"), "PATH": ""}
+    return installation_findings._connection_findings(stage.context(environment=environ))
 
 
 @case("codex", "fail", "its hook /gone/signet-hook does not exist", "`signet connect codex`")
 def _(stage: Stage) -> Any:
-    return connected(stage, "/gone/signet-hook")
+    return settings(stage, hooks("/gone/signet-hook session-start"), noted=False)
 
 
-@case("codex", "warn", "runs another installation ({w}/signet-hook)", "`signet connect codex`")
+@case("codex", "fail", "its program /gone/python does not exist", "`signet connect codex`")
 def _(stage: Stage) -> Any:
-    (stage.workspace / "signet-hook").touch(mode=0o755)
-    return connected(stage, str(stage.workspace / "signet-hook"))
+    return settings(stage, hooks(f"/gone/python -I {program(stage, 'signet-hook')} session-start"))
+
+
+@case("codex", "fail", "its program /gone/python3 does not exist", "`signet connect codex`")
+def _(stage: Stage) -> Any:
+    return settings(stage, hooks(program(stage, "signet-hook", "#!/gone/python3\n")))
+
+
+@case("codex", "fail", "its program of the memory tools, /gone/signet does not exist", "`signet connect codex`")
+def _(stage: Stage) -> Any:
+    return tools(stage, "/gone/signet")
+
+
+@case("codex", "fail", "its program /gone/python does not exist", "`signet connect codex`")
+def _(stage: Stage) -> Any:
+    return tools(stage, program(stage, "signet", "#!/gone/python -sE\n"))
+
+
+@case("codex", "fail", "hooks.json, line 1: ", "correct it, then `signet connect codex`")
+def _(stage: Stage) -> Any:
+    return settings(stage, "{ broken")
+
+
+@case("codex", "warn", "hooks.json has no hook of Signet for Stop and SessionEnd", "`signet connect codex`")
+def _(stage: Stage) -> Any:
+    return settings(stage, hooks(program(stage, "signet-hook"), CODEX_EVENTS[:3]))
+
+
+@case("codex", "warn", "no longer connected: {w}/home/.codex/hooks.json has no entries", "`signet disconnect codex`")
+def _(stage: Stage) -> Any:
+    return settings(stage, None)
+
+
+@case("codex", "warn", "Codex runs no hooks: disableAllHooks is true", "`signet connect codex --check`")
+def _(stage: Stage) -> Any:
+    return settings(stage, hooks(program(stage, "signet-hook"), disableAllHooks=True))
+
+
+@case("codex", "fail", "elsewhere/hooks.json, line 1: ", "`CODEX_HOME={w}/elsewhere signet connect codex`")
+def _(stage: Stage) -> Any:
+    return settings(stage, "{ broken", directory="elsewhere")
+
+
+@case("codex", "warn", "no longer connected: {w}/b c/hooks.json", "`CODEX_HOME='{w}/b c' signet disconnect codex`")
+def _(stage: Stage) -> Any:
+    return settings(stage, "{}", directory="b c")
+
+
+@case("codex", "warn", "runs another installation ({w}/bin/signet-hook)", "`signet connect codex`")
+def _(stage: Stage) -> Any:
+    stage.set(installation_findings, installed_program=lambda name, _: f"/other/{name}")
+    stage.patch.setattr(installed_program, "installed_program", lambda name, _: f"/other/{name}")
+    return settings(stage, hooks(program(stage, "signet-hook")))
+
+
+@case("codex", "ok", "connected")
+def _(stage: Stage) -> Any:
+    stage.patch.setattr(installed_program, "installed_program", lambda name, _: str(stage.workspace / "bin" / name))
+    return settings(stage, hooks(f"{program(stage, 'python')} -I {program(stage, 'signet-hook')} x"))
+
+
+def test_settings_that_are_not_valid_are_no_finding_if_the_program_was_never_connected(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as clients:
+        stage = Stage(tmp_path, ScriptedDaemon(), patch, clients)
+        clients.callback(stage.daemon.close)
+        assert list(settings(stage, "{ broken", noted=False)) == []
 
 
 @case("service", "fail", "its program /gone/signet does not exist", "`signet service install`")

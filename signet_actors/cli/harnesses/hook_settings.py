@@ -59,9 +59,14 @@ def command_words(handler: Any) -> list[str]:
         return []
 
 
+def started_words(handler: Any) -> list[str]:
+    """Return the command of a handler as an argument list, also of one that does not say that it is a command."""
+    return command_words({"type": "command", **handler} if isinstance(handler, dict) else handler)
+
+
 def hook_program(handler: Any) -> str:
     """Return the program of a handler that an isolated Python starts, or that is started by itself; empty if none."""
-    words = command_words({"type": "command", **handler} if isinstance(handler, dict) else handler)
+    words = started_words(handler)
     return "".join(words[2:3] if words[1:2] == [ISOLATED] else words[:1])
 
 

@@ -29,6 +29,7 @@ from signet_actors.cli.harnesses.hook_settings import (
     is_of_other_signet,
     is_ours,
     start_words,
+    started_words,
 )
 from signet_actors.cli.harnesses.json_text import InvalidText
 from signet_actors.cli.harnesses.managed_file import ManagedFile, Part
@@ -171,10 +172,20 @@ class Harness:
         return "settings" if directory.is_dir() and not 0 < levels <= settings.made_directories() else ""
 
     def installed_programs(self, environ: Mapping[str, str]) -> list[str]:
-        """Return the programs that our entries start, hooks first. Raises ConfigError if a file is not valid."""
-        entry = self.installed_server(environ)
+        """Return the programs that our entries start, hooks first. Raises ConfigError if a file is not valid.
+
+        Last comes the Python by which hooks are started.
+        """
+        entry, hooks = self.installed_server(environ), self.installed_hooks(environ).values()
         server = server_words(entry)[:1] if is_our_server(entry) else []
-        return list(dict.fromkeys([*map(hook_program, self.installed_hooks(environ).values()), *server]))
+        starters = (started_words(handler)[0] for handler in hooks)
+        return list(dict.fromkeys([*map(hook_program, hooks), *server, *starters]))
+
+    def environ_of(self, settings: str, environ: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the environment in which the harness has its settings in this file, where it was connected."""
+        if not self.moved_by or str(self.settings(environ).path) == settings:
+            return environ
+        return {**environ, self.moved_by: str(Path(settings).parents[self.file_name.count("/")])}
 
     def event_of(self, hook: str) -> str | None:
         """Return the name of the event that calls the hook; None if there is none."""
