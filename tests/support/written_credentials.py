@@ -1011,3 +1011,133 @@ CLEAN = [
     "the zip password field2 is long",
     "master password policy, step2",
 ]
+
+# What people say in each language: (sentences that state a password, sentences about passwords that state none).
+STATED = {
+    "English": (
+        ["The password is %s", "the password for the db is now %s", "Our wifi password will be %s"],
+        ["The password is 12 characters long", "the password is stored in 1Password", "the password was rotated in Q3"],
+    ),
+    "German": (
+        ["Das Passwort ist %s", "Das Passwort der Datenbank lautet %s", "das Kennwort für Anna war %s"],
+        ["Das Passwort ist abgelaufen", "Das Passwort der Datenbank wurde gestern von Ops geändert"],
+    ),
+    "French": (
+        ["Le mot de passe est %s", "le mot de passe de la base est %s", "le mot de passe, c'est %s"],
+        ["Le mot de passe est expiré depuis 2024", "le mot de passe de la base est trop court"],
+    ),
+    "Spanish": (
+        ["La contraseña es %s", "la contraseña de la base es %s", "la clave del servidor es %s"],
+        ["La contraseña es demasiado corta", "la clave del problema es la caché"],
+    ),
+    "Catalan": (
+        ["La contrasenya és %s", "la contrasenya del servidor és %s", "contrasenya: %s"],
+        ["La contrasenya és massa curta", "la contrasenya del servidor és la mateixa que abans"],
+    ),
+    "Portuguese": (
+        ["A senha é %s", "a senha do servidor é %s", "a palavra-passe foi %s"],
+        ["A senha é obrigatória", "a senha do servidor é guardada no cofre"],
+    ),
+    "Italian": (
+        ["La password è %s", "la password del db è %s", "la parola d'ordine è %s"],
+        ["La password è scaduta", "password e utente1 servono per entrare", "la parola è d'argento"],
+    ),
+    "Dutch": (
+        ["Het wachtwoord is %s", "het wachtwoord van de server is %s", "het wachtwoord voor Jan was %s"],
+        ["Het wachtwoord is verlopen", "het wachtwoord van de server is gewijzigd"],
+    ),
+    "Polish": (
+        ["Hasło to %s", "hasło jest %s", "hasło do serwera to %s"],
+        ["Hasło jest za krótkie", "hasło do serwera to osobna sprawa"],
+    ),
+    "Czech": (
+        ["Heslo je %s", "heslo k serveru je %s", "heslo pro Petra je %s"],
+        ["Heslo je krátké", "heslo k serveru je v trezoru"],
+    ),
+    "Hungarian": (
+        ["A jelszó az %s", "a szerver jelszava az %s", "jelszavam: %s"],
+        ["A jelszó az asztalon van", "a jelszó lejárt"],
+    ),
+    "Romanian": (
+        ["Parola este %s", "parola e %s", "parola bazei este %s", "parola bazei de date este %s"],
+        ["Parola este prea scurtă", "parola bazei este în seif", "parola e veche"],
+    ),
+    "Turkish": (
+        ["parola %s dir", "sunucu şifresi %s olarak ayarlandı", "şifre '%s'dir"],
+        ["parola unutuldu", "şifre uzunluğu en az on iki karakterdir"],
+    ),
+    "Swedish": (
+        ["Lösenordet är %s", "lösenordet till databasen är %s", "lösenordet för gästnätet är %s"],
+        ["Lösenordet är för kort", "lösenordet till databasen är bytt"],
+    ),
+    "Danish": (
+        ["Adgangskoden er %s", "adgangskoden til serveren er %s", "kodeordet var %s"],
+        ["Adgangskoden er udløbet", "kodeordet er for kort"],
+    ),
+    "Norwegian": (
+        ["Passordet er %s", "passordet til serveren er %s", "passordet på ruteren er %s"],
+        ["Passordet er utløpt", "passordet til serveren er i hvelvet"],
+    ),
+    "Finnish": (
+        ["Salasana on %s", "salasana tietokantaan on %s", "palvelimen salasana on %s"],
+        ["Salasana on vanhentunut", "the password on server1 is stored in the vault", "the token on page2 has expired"],
+    ),
+    "Vietnamese": (
+        ["Mật khẩu là %s", "mật khẩu của máy chủ là %s", "mật khẩu máy chủ là %s"],
+        ["Mật khẩu là bắt buộc", "mật khẩu của máy chủ là bí mật"],
+    ),
+    "Indonesian": (
+        [
+            "Kata sandi adalah %s",
+            "kata sandi database adalah %s",
+            "kata sandi untuk server ialah %s",
+            "kata sandinya: %s",
+        ],
+        ["Kata sandi adalah rahasia", "kata sandi database adalah wajib"],
+    ),
+    "Russian": (
+        ["Пароль это %s", "пароль от базы это %s", "пароль для сервера — %s"],
+        ["Пароль это секрет", "пароль от базы истёк"],
+    ),
+    "Ukrainian": (
+        ["Пароль це %s", "пароль до бази це %s", "пароль для сервера: %s"],
+        ["Пароль це таємниця", "пароль до бази застарів"],
+    ),
+    "Bulgarian": (
+        ["Паролата е %s", "паролата за сървъра е %s", "парола: %s"],
+        ["Паролата е твърде кратка", "паролата за сървъра е сменена"],
+    ),
+    "Greek": (
+        ["Ο κωδικός είναι %s", "ο κωδικός της βάσης είναι %s", "ο κωδικός πρόσβασης είναι %s"],
+        ["Ο κωδικός είναι πολύ μικρός", "ο κωδικός της βάσης είναι στο χρηματοκιβώτιο"],
+    ),
+    "Chinese": (["密码是%s", "数据库的密码为 %s", "服务器密码是 %s。"], ["密码是必填的", "密码为空时不能登录"]),
+    "Japanese": (
+        ["パスワードは%sです", "サーバーのパスワードは %s です", "パスワードが%s"],
+        ["パスワードは必須です", "パスワードが違います"],
+    ),
+    "Korean": (
+        ["비밀번호는 %s", "서버 비밀번호는 %s입니다", "비번은 %s"],
+        ["비밀번호는 필수입니다", "비밀번호는 금고에 있습니다"],
+    ),
+    "Arabic": (
+        ["كلمة المرور هي %s", "كلمة السر هي %s", "كلمة مرور الخادم هي %s"],
+        ["كلمة المرور هي مطلوبة", "كلمة مرور الخادم هي في الخزنة"],
+    ),
+    "Persian": (
+        ["رمز عبور %s است", "گذرواژه %s است.", "رمز عبور سرور %s است"],
+        ["رمز عبور کوتاه است", "رمز عبور سرور محرمانه است"],
+    ),
+    "Hebrew": (
+        ["הסיסמה היא %s", "הסיסמה לשרת היא %s", "סיסמת השרת היא %s"],
+        ["הסיסמה היא חובה", "הסיסמה לשרת היא בכספת"],
+    ),
+    "Hindi": (
+        ["पासवर्ड है %s", "पासवर्ड %s है", "सर्वर का पासवर्ड %s है", "पासवर्ड सर्वर का %s है"],
+        ["पासवर्ड बहुत छोटा है", "पासवर्ड है तो लॉगिन होगा"],
+    ),
+    "Thai": (
+        ["รหัสผ่านคือ %s", "รหัสผ่านฐานข้อมูลคือ %s", "รหัสผ่านเป็น %s"],
+        ["รหัสผ่านคือความลับ", "รหัสผ่านเป็นสิ่งจำเป็น"],
+    ),
+}

@@ -175,7 +175,9 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "_HEX": WHOLE,
     },
     "domain.redaction.written_credentials": {
-        **dict.fromkeys(("_PAIR", "_PIN", "_PASSPHRASE", "_WIFI", "_BLOB", "_LAST_NAME", "_SAID_BEFORE"), SEARCHED),
+        **dict.fromkeys(
+            ("_PAIR", "_PIN", "_PASSPHRASE", "_WIFI", "_BLOB", "_LAST_NAME", "_SAID_BEFORE", "_SAID_LAST"), SEARCHED
+        ),
         **dict.fromkeys(("_ACCOUNT", "_TO_LOG_IN", "_PAIR_BEFORE", "_OTP", "_RECOVERY"), SEARCHED),
         **dict.fromkeys(("_USER", "_LINE_END", "_SURE_PAIR", "_CODE", "_QUOTED_CELL"), MATCHED),
         **dict.fromkeys(("_COLUMN", "_CELL"), WHOLE),
@@ -705,6 +707,12 @@ SECRETS: Final = (
     *("key=", "pwd=", "PWD=", "token: ", "eyJ", "api_key=", '"', "Passwort: ", "1", "://a:"),
     *("a_token=", "?token=", "password:", "apikey=", 'token="', "mysql -p"),
     *("a:b@tcp(", "kind: Secret\ndata:\n  a: b12345\n---\n", "kind: Secret\ndata:\n a: b\n", "kubeadm a."),
+    *(
+        "parola a este ",
+        "parola bazei ",
+        "\u0e23\u0e2b\u0e31\u0e2a\u0e1c\u0e48\u0e32\u0e19\u0e01 ",
+        "\u015fifre a1b2c3d dir ",
+    ),
     *("wifi:", "wifi:a/", "creds:", "login=", "login: ", "user/pw:", "creds:\n", "creds: a:b1 ", "user:"),
     *("recovery codes: ", "pin ", "otp key ", "admin/", "root:", "admin / a1! to log in ", "sudo password "),
     *(

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import base64
 import random
+from pathlib import Path
 
 import pytest
 
 from signet_actors.domain.redaction.scan import Redactor, redact, tokens
+from signet_actors.domain.redaction.secret_names import LANGUAGES
 from signet_actors.domain.redaction.token_format import TokenFormat
 from signet_actors.domain.redaction.token_formats import FORMATS
 from tests.support.secret_corpus import SHAPES, clean_notes, documented, secrets, shaped
 from tests.support.secret_notes import CLEAN_TEXTS, PASSWORDS
-from tests.support.written_credentials import BLOBS, CLEAN, CODES, FORMS, NOTED, OTHERS
+from tests.support.written_credentials import BLOBS, CLEAN, CODES, FORMS, NOTED, OTHERS, STATED
 from tests.support.written_credentials import SHAPES as WRITTEN
 
+OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
 SEEDS = range(3)
 MARKED = [(form, mark) for form in FORMATS for mark in form.marks]
 
@@ -142,6 +145,30 @@ def test_a_credential_is_replaced_in_every_written_form(shape: str) -> None:
         clean, kinds = Redactor().clean(form.replace("%s", secret))
         assert kinds in {("password",), ("credential",)}, form
         assert clean == form.replace("%s", f"[REDACTED:{kinds[0]}]")
+
+
+STATED_VALUES = ("kV8nQ3zR7tLm2XwPq9", "xK9#mQ2$vL7p", "hunter2x", "s3Cr37#K!pQ")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_a_language_reads_like_a_colon_states_a_password_and_a_sentence_about_passwords_stays(
+    language: str,
+) -> None:
+    stated, about = STATED[language]
+    for sentence in stated:
+        for end in ("", ".", "\nnext line"):
+            form = sentence + end
+            for value in STATED_VALUES:
+                clean = form.replace("%s", "[REDACTED:password]")
+                assert Redactor().clean(form.replace("%s", value)) == (clean, ("password",))
+    for sentence in about:
+        assert Redactor().clean(sentence) == (sentence, ())
+
+
+def test_the_documentation_names_the_languages_that_are_known() -> None:
+    page = " ".join(OPERATIONS.read_text().split())
+    told = page.partition("in the languages whose names are known: ")[2].partition(";")[0]
+    assert told.replace(" and ", ", ").split(", ") == list(LANGUAGES) == list(STATED)
 
 
 @pytest.mark.parametrize(("form", "secret"), OTHERS)

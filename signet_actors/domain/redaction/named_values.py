@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from signet_actors.domain.redaction.secret_names import KEY_OWNERS, is_password_name, secret_names
+from signet_actors.domain.redaction.secret_names import KEY_OWNERS, SAID, Said, is_password_name, secret_names
 from signet_actors.domain.redaction.values import (
     BLOB_END,
     MAX_CHECKED_CHARS,
@@ -36,16 +36,8 @@ from signet_actors.domain.windowed_search import windowed_matches
 
 _REACH: Final = 1024
 TAG: Final = r"(?:</?[a-z][a-z0-9]{0,9}(?:\s[^<>\n]{0,40})?>|\[/?[bi]\]|&nbsp;)"
-JOINERS: Final = (
-    r"for|of|to|on|in|at|from|f\u00fcr|von|vom|zum|zur|im|am|der|des|du|de|la|le|pour|para|del|do|da|per|di|voor|van|dla"
-    r"|til|k|na|f\u00f6r|ot|\u0434\u043b\u044f"
-)
-_COPULAS: Final = (
-    r"(?:(?:is|was|are|has\sbeen|(?:will|should|must|can)\sbe|ist|war|wurde|lautet|hei(?:\u00df|ss)t|(?:c')?est|es|fue|foi"
-    r"|era|byl)"
-    r"(?:\s(?:now|still|currently|set\sto|changed\sto|reset\sto|again|jetzt|nun|maintenant|ahora|agora|adesso|teraz))?)"
-    r"|now|set\sto|changed\sto|reset\sto|jetzt|(?(owner)to(?!\s[^\s:=]{1,30}[:=])|(?:to|as))|equals"
-    r"|\u00e9|e\u0301|\u00e8|e\u0300|jest|brzmi|je|\u00e4r|er|la|l\u00e0|\u044dto"
+_ADVERBS: Final = (
+    "now|still|currently|set\\sto|changed\\sto|reset\\sto|again|jetzt|nun|maintenant|ahora|agora|adesso|teraz"
 )
 _NAMELY: Final = (
     r"(?>(?:\s(?:i\.e\.|namely|(?:which|that)\sis|also|n(?:\u00e4|a\u0308)mlich|das\sist|das\shei(?:\u00df|ss)t|c'est-\u00e0-dire"
@@ -72,11 +64,12 @@ def _name_words(*, ascii_only: bool) -> str:
 NAME_WORDS: Final = {only: _name_words(ascii_only=only) for only in (True, False)}
 
 
-def _name_pattern(words: str) -> str:
-    return rf"""(?P<name>{words})(?:(?P<plural>s\b)|[0-9]{{0,2}}+)
+def _name_pattern(words: str, said: Said) -> str:
+    return rf"""(?P<name>{words})(?:{said.owns})?(?:(?P<plural>s\b)|[0-9]{{0,2}}+)
         (?>(?:[\s_-](?:blob|data|string|value|base|base64|b64)\b){{0,2}})
         (?P<owner>[ ]\([^()\r\n]{{1,40}}\)(?=[*_]{{0,3}}\s?[:=])
-          | (?<!pass)[ ](?:{JOINERS})[ ][^\s:=|()]{{1,30}}(?:[ ][^\s:=|()]{{1,30}}){{0,3}}?)?
+          | (?<!pass)[ ](?:{said.joiners})[ ][^\s:=|()]{{1,30}}(?:[ ][^\s:=|()]{{1,30}}){{0,3}}?
+          | (?:[ ][^\s:=|()]{{1,30}}){{1,4}}?(?=[ ](?:{said.free})[ ]) | [\u0e00-\u0e7f]{{1,40}}?(?=(?:{said.glued})))?
         (?P<whose>
             [ ](?:(?:f\u00fcr|for|of|vom|de|du|del|der)[ ](?:(?:das|den|the|la|le|el)[ ])?)?
             (?:wi-?fi|wlan|root|admin|sudo|ssh|router|routeur)\b)?
@@ -90,8 +83,9 @@ def _name_pattern(words: str) -> str:
             | \{{(?:[^{{}}]{{0,200}}\s)?default\s{{0,4}}=
             | (?<=["'`]),(?=\s?["'`])|(?<![\s"'`]),{_NAMELY}(?=\s[^\s,]{{4,64}}(?:,\s|\.?\n|\.?\Z))
             | (?<=\s)[(\[]|[\u3010\u300c\u300e\u300a]
-            | [\u662f\u4e3a\u70ba\u306f\u304c\ub294\uc740])
-          | (?<=\s)(?P<said>(?:{_COPULAS}):?)(?=\s) | (?(owner)(?!)|(?<=[\s>])))
+            | {said.glued})
+          | (?:(?<=\s)|,\s(?=c'est\s))(?P<said>(?:(?:{said.verbs})(?:\s(?:{_ADVERBS}))?
+            | (?(owner)to(?!\s[^\s:=]{{1,30}}[:=])|(?:to|as))):?)(?=\s) | (?(owner)(?!)|(?<=[\s>])))
         :?(?>(?:{_EMPHASIS}(?=\s))?)\s{{0,40}}+
         (?>(?:(?:{TAG}|\|(?=[ ])|[-+*\u2022](?=[ ][^\s-])|[`~]{{3}}[\w-]{{0,12}}(?=\s)|[|>][-+]?(?=\s{{0,9}}\n)|``(?!`)
             | {_YAML_PROPERTY}
@@ -100,7 +94,7 @@ def _name_pattern(words: str) -> str:
         (?P<mark>(?>(?:{_EMPHASIS}(?=[^\s*_~]))?))"""
 
 
-_NAME: Final = {only: re.compile(_name_pattern(words), re.VERBOSE) for only, words in NAME_WORDS.items()}
+_NAME: Final = {only: re.compile(_name_pattern(words, SAID[only]), re.VERBOSE) for only, words in NAME_WORDS.items()}
 _ALIAS: Final = {
     only: re.compile(rf"(?:{words})[\"']?:\s{{1,8}}\*([\w.-]{{1,64}})") for only, words in NAME_WORDS.items()
 }
@@ -113,7 +107,7 @@ _END_OF_LINE = re.compile(r"[.,;)\]}\"'`*_~]{0,5}(?:</[a-z0-9]{1,10}>){0,3}[ \t|
 _VALUE_ENDS = re.compile(
     r"[,;)\]}\u201c-\u201e\u00bb\u3000-\u9fff\uac00-\ud7a3]|</|[*_~]{1,3}[\s.,;]|[ \t]{1,8}(?:[(|/\u2013\u2014-]"
     r"|(?:for|on|at|in|to|of|from|and|or|with|as|if|when|until|but|user|username|login|host|db"
-    r"|f\u00fcr|auf|bei|im|zum|zur|und|oder|mit|works|geht|funktioniert|marche|funciona)\b)",
+    r"|f\u00fcr|auf|bei|im|zum|zur|und|oder|mit|works|geht|funktioniert|marche|funciona|\u3067\u3059|\uc785\ub2c8\ub2e4)\b)",
     re.IGNORECASE,
 )
 """What comes after ``password: hunter2``, and not after the first noun of a sentence about passwords."""

@@ -6,23 +6,82 @@ Look-alike letters are ASCII in the text that is searched (``letters.py``), so t
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from typing import Final
+from typing import Final, NamedTuple
 
 from signet_actors.domain.redaction.letters import plain_letters
 
-WORDS_FOR_PASSWORDS: Final = """
-    password passwort passwd passord passcode passphrase passe pass pwd psw psk pw mdp mot·de·passe kennwort zugangscode
-    seed·phrase recovery·phrase mot·secret code·secret wifi·code wlan·code code·wifi clé·wifi clé·wi-fi
-    wlan-schlüssel wlan·schlüssel netzwerkschlüssel clé·wpa
-    contraseña contrasenya clave·secreta clave senha palavra-passe palavra·passe
-    parola·chiave parola·d'ordine parola·d'accesso parola wachtwoord toegangscode hasło hasła hasłem
-    heslo jelszó jelszava parolası parolam parolă şifresi şifrem şifreniz şifre
-    lösenordet lösenord adgangskoden adgangskode kodeordet kodeord passordet salasana·on salasana mật·khẩu kata·sandi
-    identified·by
-    пароль пароля пароли κωδικός·πρόσβασης κωδικός 密码 密碼 口令 パスワード ﾊﾟｽﾜｰﾄﾞ パスフレーズ 合言葉
-    비밀번호 비번 암호 패스워드 كلمة·المرور كلمة·السر رمز·عبور סיסמה סיסמא पासवर्ड รหัสผ่าน
-"""
+
+class Language(NamedTuple):
+    """How a language says what a password is. A middle dot stands for a blank.
+
+    - ``verbs`` stand between the name and the value: "the password *is* …". They count after names of all languages.
+    - ``free``: verbs between which and the name up to four words may stand: "parola *bazei* este …".
+    - ``own``: verbs that are other words elsewhere ("on", "e"), so that they count only after ``names``.
+    - ``glued``: particles without a blank around them.
+    - ``after``: verbs behind the value.
+    - ``joiners``: words that begin what the password is for, between the name and a sign or a verb.
+    """
+
+    names: str
+    verbs: str = ""
+    joiners: str = ""
+    free: str = ""
+    own: str = ""
+    glued: str = ""
+    after: str = ""
+
+
+LANGUAGES: Final = {
+    "English": Language(
+        "password passcode passphrase pass passwd pwd psw psk pw seed·phrase recovery·phrase wifi·code wlan·code"
+        " identified·by",
+        "is was are has·been will·be should·be must·be can·be now set·to changed·to reset·to equals",
+        "for of to on in at from",
+    ),
+    "German": Language(
+        "passwort kennwort zugangscode wlan-schlüssel wlan·schlüssel netzwerkschlüssel",
+        "ist war wurde lautet heißt heisst jetzt",
+        "für von vom zum zur im am der des",
+    ),
+    "French": Language(
+        "mdp mot·de·passe passe mot·secret code·secret code·wifi clé·wifi clé·wi-fi clé·wpa",
+        "est c'est",
+        "du de la le pour",
+    ),
+    "Spanish": Language("contraseña clave·secreta clave", "es fue era", "del de para"),
+    "Catalan": Language("contrasenya", "és", "del de per"),
+    "Portuguese": Language("senha palavra-passe palavra·passe", "é foi era", "do da de para"),
+    "Italian": Language("parola·chiave parola·d'ordine parola·d'accesso parola", "è", "di per del"),
+    "Dutch": Language("wachtwoord toegangscode", "is was", "van voor"),
+    "Polish": Language("hasło hasła hasłem", "jest brzmi", "do dla na"),
+    "Czech": Language("heslo", "je byl", "k na pro do"),
+    "Hungarian": Language("jelszó jelszava jelszavam", own="az a"),
+    "Romanian": Language("parola parolă parolei", free="este", own="e"),
+    "Turkish": Language("parolası parolam parola şifresi şifrem şifreniz şifre", after="dir dır tir olarak"),
+    "Swedish": Language("lösenordet lösenord", "är var lyder", "till för på"),
+    "Danish": Language("adgangskoden adgangskode kodeordet kodeord", "er var lyder", "til for på"),
+    "Norwegian": Language("passordet passord", "er var", "til for på"),
+    "Finnish": Language("salasana", own="on"),
+    "Vietnamese": Language("mật·khẩu", "la", "của cho", free="là"),
+    "Indonesian": Language("kata·sandi kata·sandinya", "yaitu", "untuk dari", free="adalah ialah"),
+    "Russian": Language("пароль пароля пароли", "это", "от для к на"),
+    "Ukrainian": Language("пароль", "це", "до від для"),
+    "Bulgarian": Language("парола паролата", joiners="за на", own="е"),
+    "Greek": Language("κωδικός·πρόσβασης κωδικός", "ήταν", "για του της", free="είναι"),
+    "Chinese": Language("密码 密碼 口令", glued="是 为 為"),
+    "Japanese": Language("パスワード ﾊﾟｽﾜｰﾄﾞ パスフレーズ 合言葉", glued="は が"),
+    "Korean": Language("비밀번호 비번 암호 패스워드", glued="는 은"),
+    "Arabic": Language("كلمة·المرور كلمة·مرور كلمة·السر كلمة·سر", free="هي هو"),
+    "Persian": Language("رمز·عبور گذرواژه کلمه·عبور پسورد", after="است هست"),
+    "Hebrew": Language("סיסמה סיסמא סיסמת", free="היא הוא"),
+    "Hindi": Language("पासवर्ड", "है", after="है था"),
+    "Thai": Language("รหัสผ่าน", glued="คือ เป็น"),
+}
+"""The one place that says how people name and state a password; docs/operations.md lists the languages."""
+
+
 CREDENTIAL_WORDS: Final = """
     secret token credentials credential jeton·d'accès jeton zugriffstoken zugangstoken
     access·code auth·code clé·api clé·d'api clé·secrète clave·api clave·de·api chave·api
@@ -67,8 +126,8 @@ RECOVERY_WORDS: Final = """
 """
 
 
-def words_of(words: str, *, ascii_only: bool) -> tuple[str, ...]:
-    """Return the folded ``words``, longest first: with composed, separate and without accents.
+def words_of(words: str, *, ascii_only: bool, bare: bool = True) -> tuple[str, ...]:
+    """Return the folded ``words``, longest first: with composed, separate and (``bare``) without accents.
 
     ``ascii_only`` leaves out what ASCII text cannot contain.
     """
@@ -76,14 +135,16 @@ def words_of(words: str, *, ascii_only: bool) -> tuple[str, ...]:
     for word in words.replace("\u0142", "l").split() + words.split():
         folded = plain_letters(word.replace("\u00b7", " ")).text.lower()
         apart = unicodedata.normalize("NFD", folded)
-        spellings |= {folded, apart, "".join(char for char in apart if not unicodedata.combining(char))}
+        spellings |= {folded, apart}
+        if bare:
+            spellings.add("".join(char for char in apart if not unicodedata.combining(char)))
     found = (word for word in spellings if word.isascii() or not ascii_only)
     return tuple(sorted(found, key=lambda word: (-len(word), word)))
 
 
 def secret_names(*, ascii_only: bool) -> tuple[str, ...]:
     """Return the names of passwords and other credentials, longest first."""
-    return words_of(WORDS_FOR_PASSWORDS + CREDENTIAL_WORDS, ascii_only=ascii_only)
+    return words_of(" ".join((CREDENTIAL_WORDS, *(each.names for each in LANGUAGES.values()))), ascii_only=ascii_only)
 
 
 def _marks(names: tuple[str, ...], separator: str = " ") -> tuple[str, ...]:
@@ -103,3 +164,40 @@ _CREDENTIALS: Final = (*words_of(CREDENTIAL_WORDS, ascii_only=False), "key")
 def is_password_name(name: str) -> bool:
     """Return whether ``name``, a folded one of ``secret_names``, is that of a password."""
     return not name.startswith(_CREDENTIALS)
+
+
+def any_of(words: str, *, ascii_only: bool) -> str:
+    """Return a pattern for any of the ``words`` in folded text, with their accents; it matches nothing without any."""
+    return "|".join(map(re.escape, words_of(words, ascii_only=ascii_only, bare=False))).replace(r"\ ", r"\s") or "(?!)"
+
+
+class Said(NamedTuple):
+    """Patterns for what stands between a name and its value. See ``Language``.
+
+    ``owns`` behind a name notes whether it is one of a language with own verbs, which ``verbs`` and ``free`` look at.
+    """
+
+    verbs: str
+    free: str
+    glued: str
+    joiners: str
+    owns: str
+
+
+def _said(*, ascii_only: bool) -> Said:
+    names = {name: words_of(each.names, ascii_only=ascii_only) for name, each in LANGUAGES.items() if each.own}
+    own = [(name, LANGUAGES[name]) for name, words in names.items() if words]
+    behind = {name: "|".join(f"(?<={re.escape(word)})" for word in names[name]) for name, _ in own}
+    owns = "|".join(f"(?:{names})(?P<{name}>)" for name, names in behind.items())
+    own_verbs = "|".join(f"(?({name})(?:{any_of(each.own, ascii_only=ascii_only)})|(?!))" for name, each in own)
+    verbs, free, glued, joiners = (
+        any_of(" ".join(words), ascii_only=ascii_only)
+        for words in zip(
+            *((f"{each.verbs} {each.free}", each.free, each.glued, each.joiners) for each in LANGUAGES.values()),
+            strict=True,
+        )
+    )
+    return Said(f"{verbs}|{own_verbs}", f"{free}|{own_verbs}", glued, joiners, owns)
+
+
+SAID: Final = {only: _said(ascii_only=only) for only in (True, False)}

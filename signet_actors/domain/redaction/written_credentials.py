@@ -16,7 +16,6 @@ from typing import Final
 from signet_actors.domain.redaction.named_values import (
     BARE_STOP,
     CLOSE,
-    JOINERS,
     NAME_WORDS,
     TAG,
     ends_there,
@@ -25,8 +24,10 @@ from signet_actors.domain.redaction.named_values import (
 )
 from signet_actors.domain.redaction.secret_names import (
     ACCOUNTS,
+    LANGUAGES,
     PAIR_WORDS,
     RECOVERY_WORDS,
+    SAID,
     WORDS_FOR_PHRASES,
     is_password_name,
     words_of,
@@ -67,7 +68,8 @@ def _any_of(words: str) -> str:
 
 
 _OF: Final = (
-    rf"(?P<of>[ ]\([^()\r\n]{{1,40}}\)|[ ](?:{JOINERS})[ ][^\s:=|()]{{1,30}}(?:[ ][^\s:=|()]{{1,30}}){{0,3}}?)?"
+    rf"(?P<of>[ ]\([^()\r\n]{{1,40}}\)|[ ](?:{SAID[False].joiners})[ ][^\s:=|()]{{1,30}}"
+    rf"(?:[ ][^\s:=|()]{{1,30}}){{0,3}}?)?"
     rf"{CLOSE}\s{{0,3}}"
 )
 """What may stand between a word and its sign: ``(GitHub)``, ``for the router``."""
@@ -138,6 +140,13 @@ _SAID_BEFORE = re.compile(
     r"\s(?:is|was|as|ist|war|als|est|comme|es|como|\u00e9|\u00e8|come)\s"
     r"(?:(?:the|my|our|your|its|das|dein|mein|unser|le|la|el|il|o|a)\s)?(?:[\w-]{1,20}\s){0,2}\Z"
 )
+_VERB_LAST: Final = [each for each in LANGUAGES.values() if each.after]
+_SAID_LAST = re.compile(
+    rf"(?:{_any_of(' '.join(each.names for each in _VERB_LAST))})(?:\s[^\s:=|()]{{1,30}}){{0,3}}?\s[\"'`\u00ab\u201c]?"
+    rf"(?P<value>[^\s\"'`\u00ab\u00bb\u201c\u201d\u2019]{{6,128}})[\"'`\u00bb\u201d\u2019\s]"
+    rf"{{1,2}}(?:{_any_of(' '.join(each.after for each in _VERB_LAST))})(?!\w)"
+)
+"""The verb of some languages comes last: ``parola … dir``."""
 _AROUND: Final = "*_~`\"',.()<>[]\u201c\u201d\u201e\u00ab\u00bb"
 _PIN = re.compile(
     r"(?<!\w)(?:(?P<sure>puk|passcode|(?:karten|handy)-pin|(?:my|our|card|sim|phone|bank|door|voicemail) pin"
@@ -354,6 +363,10 @@ def other_values(plain: str, folded: str) -> Iterator[SecretSpan]:
     if "wifi:" in folded:
         for found in windowed_matches(_WIFI, folded, _REACH):
             yield "password", *found.span("value")
+    if any(verb in folded for each in _VERB_LAST for verb in each.after.split()):
+        for found in windowed_matches(_SAID_LAST, folded, _REACH):
+            if is_spoken_password(plain[slice(*found.span("value"))]):
+                yield "password", *found.span("value")
     for found in windowed_matches(_BLOB, folded, _REACH):
         start, end = found.span("value")
         if (
