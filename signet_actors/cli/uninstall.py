@@ -11,7 +11,7 @@ import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -41,6 +41,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from signet_actors.cli.invocation import Invocation
+
+
+_IN_MEMORY: Final = "MEMORY.backup-*.md synthesis.json memories.db memories.db-* aside-* backups harnesses.json spool"
+_IN_DAEMON: Final = (
+    "address ballast claims.json index integrity-check lock logs owner-token pid poison-commands* previous refusal"
+    " restore run secret suspect writer.lock database"
+)
+_MADE: Final = (
+    "agent.yaml",
+    *(f"agents/*/memory/{name}" for name in _IN_MEMORY.split()[:2]),
+    *(f"memory/{name}" for name in (*_IN_MEMORY.split(), "[0-9]*.md")),
+    *(f".daemon/{name}" for name in _IN_DAEMON.split()),
+)
+"""What the daemon and the commands make. The mark that the workspace is ours comes last."""
+_SUMMARY: Final = b'---\nsession: "'
+"""How the file of a session's summary begins."""
+_MOST_NAMED: Final = 5
 
 
 @dataclass
@@ -117,27 +134,51 @@ def _plan(invocation: Invocation, *, data: bool) -> Plan:
 
 def _plan_data(invocation: Invocation, plan: Plan, *, data: bool) -> None:
     places = Workspace(invocation.workspace)
-    ours = [path for path in (places.memory_dir, places.daemon_dir, places.config_file) if path.exists()]
-    if not ours:
+    made = _made(places.root)
+    if not made:
         return
-    shown, size = below_home(str(places.root), invocation.environ), size_text(sum(map(_size, ours)))
+    shown, size = below_home(str(places.root), invocation.environ), size_text(sum(map(_size, made)))
     if not data:
         plan.stays.append(f"your memories in {shown} ({size}); `signet uninstall --data` deletes them")
         return
-    if places.database.exists() and not places.database_marker_file.exists():
-        raise ConfigError(f"{places.database} was not made by this program; nothing was removed")
-    names = ", ".join(path.name for path in ours)
-    plan.steps.append((f"DELETE YOUR MEMORIES: {names} in {shown} ({size})", lambda: _delete(places.root, ours)))
+    if not places.database_marker_file.exists():
+        told = f"{places.root} was not made by this program, which leaves {places.database_marker_file}"
+        raise ConfigError(f"{told}; nothing was removed")
+    names = ", ".join(dict.fromkeys(path.relative_to(places.root).parts[0] for path in made))
+    plan.steps.append((f"DELETE YOUR MEMORIES: {names} in {shown} ({size})", lambda: _delete(places.root)))
+    inner = (places.memory_dir, places.daemon_dir)
+    found = (path for directory in (places.root, *inner) if directory.is_dir() for path in directory.iterdir())
+    others = sorted(str(path.relative_to(places.root)) for path in found if path not in (*made, *inner))
+    if others:
+        more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+        plan.stays.append(f"other files in {shown}: {', '.join(others[:_MOST_NAMED])}{more}")
 
 
-def _delete(root: Path, paths: list[Path]) -> None:
-    """Delete the paths, and the directory that they are in if nothing else is in it. Raises OSError, ConfigError."""
+def _made(root: Path) -> list[Path]:
+    """Return what this program has made below the workspace, but for what a person writes, too."""
+    found = [path for name in _MADE for path in sorted(root.glob(name))]
+    within = [path for path in found if path.parent == root or not path.parent.is_symlink()]
+    return [path for path in within if not path.name[0].isdigit() or _is_summary(path)]
+
+
+def _is_summary(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SUMMARY)) == _SUMMARY
+    except OSError:
+        return False
+
+
+def _delete(root: Path) -> None:
+    """Delete what was made, and the directories in which nothing else is. Raises OSError, ConfigError."""
     if lock_held(root):
         raise ConfigError("the daemon still runs")
+    paths = _made(root)
     for path in paths:
         path.unlink() if path.is_symlink() or path.is_file() else shutil.rmtree(path)
-    with contextlib.suppress(OSError):  # the user's files are in it
-        root.rmdir()
+    for directory in sorted({root / inner for path in paths for inner in path.relative_to(root).parents}, reverse=True):
+        with contextlib.suppress(OSError):  # the user's files are in it
+            directory.rmdir()
 
 
 def _size(path: Path) -> int:

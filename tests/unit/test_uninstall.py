@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 import pytest
 from click.testing import CliRunner, Result
@@ -137,8 +139,106 @@ def test_the_database_of_another_program_is_not_deleted(home: Home) -> None:
     database.write_bytes(b"SQLite format 3")
     refused = run("uninstall", "--data", "--yes")
     assert refused.exit_code == 78
-    assert f"{database} was not made by this program; nothing was removed" in refused.stderr
+    assert f"{home.root}/.agents was not made by this program" in refused.stderr
+    assert "nothing was removed" in refused.stderr
     assert database.exists()
+
+
+OURS: Final = (
+    *("agent.yaml", "agents/bob/memory/synthesis.json", "agents/bob/memory/MEMORY.backup-2026-11-29T0102.md"),
+    *("memory/memories.db", "memory/memories.db-wal", "memory/memories.db-runs", "memory/backups/memories-1.db"),
+    *(
+        "memory/aside-17/memories.db",
+        "memory/spool/1-2.json",
+        "memory/spool/1-2.json.rejected",
+        "memory/harnesses.json",
+    ),
+    *("memory/synthesis.json", "memory/MEMORY.backup-2026-11-28.md", "memory/2026-11-28-ferry.md"),
+    *(
+        ".daemon/database",
+        ".daemon/secret",
+        ".daemon/lock",
+        ".daemon/writer.lock",
+        ".daemon/logs/daemon-2026-11-28.log",
+    ),
+    *(
+        ".daemon/index/384.vec",
+        ".daemon/previous/AGENTS.md",
+        ".daemon/claims.json",
+        ".daemon/ballast",
+        ".daemon/suspect",
+    ),
+)
+THEIRS: Final = (
+    *(
+        "AGENTS.md",
+        "MEMORY.md",
+        "notes.txt",
+        "agents/bob/AGENTS.md",
+        "agents/bob/memory/notes.md",
+        "hooks/agent-memory.js",
+    ),
+    *(
+        "memory/2016-notes.md",
+        "memory/2026-11-28-standup.md",
+        "memory/MEMORY.md",
+        "memory/todo.txt",
+        "memory/memories.db.bak",
+    ),
+    *("memory/notes/a.md", ".daemon/lock.txt", ".daemon/auth/token", "transcripts/s.jsonl", ".git/config"),
+)
+
+
+def fill(home: Home, names: Iterable[str]) -> None:
+    for name in names:
+        path = home.root / ".agents" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('---\nsession: "s-1"\n---\n' if name in OURS else "# Mine\n")
+
+
+def names_in(home: Home) -> set[str]:
+    root = home.root / ".agents"
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+
+
+def test_only_what_this_program_has_made_is_deleted_and_what_stays_is_named(home: Home) -> None:
+    fill(home, (*OURS, *THEIRS))
+    done = run("uninstall", "--data", "--yes")
+    assert done.exit_code == 0, done.output
+    assert f"DELETE YOUR MEMORIES: agent.yaml, agents, memory, .daemon in {home.root}/.agents (" in done.stdout
+    stays = f"Stays: other files in {home.root}/.agents: .daemon/auth, .daemon/lock.txt, .git, AGENTS.md, MEMORY.md"
+    assert f"{stays} and 10 more\n" in done.stdout
+    assert names_in(home) == set(THEIRS)
+
+
+def test_what_is_only_ours_leaves_no_directory(home: Home) -> None:
+    fill(home, OURS)
+    assert run("uninstall", "--data", "--yes").exit_code == 0
+    assert not (home.root / ".agents").exists()
+
+
+def test_without_the_mark_of_a_workspace_that_the_daemon_has_used_nothing_is_deleted(home: Home) -> None:
+    for name in set(OURS) - {".daemon/database"}:
+        fill(home, (name, *THEIRS))
+    before = names_in(home)
+    for _ in range(2):
+        assert run("uninstall", "--data", "--yes").exit_code == 78
+        assert names_in(home) == before
+
+
+def test_what_a_link_leads_to_is_not_deleted(home: Home, tmp_path: Path) -> None:
+    for name in ("memory", "backups"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "memories.db").touch()
+    fill(home, (".daemon/database",))
+    (home.root / ".agents" / "memory").symlink_to(tmp_path / "memory")
+    assert run("uninstall", "--data", "--yes").exit_code == 0
+    fill(home, (".daemon/database",))
+    (home.root / ".agents" / "memory").unlink(missing_ok=True)
+    (home.root / ".agents" / "memory").mkdir()
+    (home.root / ".agents" / "memory" / "backups").symlink_to(tmp_path / "backups")
+    assert run("uninstall", "--data", "--yes").exit_code == 0
+    assert [(tmp_path / name / "memories.db").exists() for name in ("memory", "backups")] == [True, True]
 
 
 def test_without_anything_to_remove_it_says_so_and_how_the_program_goes(
