@@ -1,8 +1,8 @@
 """Read a YAML file into plain values within limits, or report every problem.
 
 Only safe types are constructed. File size and nesting depth are limited. A repeated key is a problem, not a silent
-overwrite. Merge keys are rejected because they can multiply data. An alias is shared, never copied, so a chain of
-aliases costs nothing.
+overwrite. Merge keys are rejected because they can multiply data. An alias is shared, never copied, but whoever writes
+the document out copies it, so what aliases stand for is limited, too.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import yaml
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 MAX_DEPTH: Final = 32
+MAX_ALIASED_CHARS: Final = 64 * 1024
+"""How much longer a document may become when each alias is replaced by what it stands for."""
 
 if TYPE_CHECKING:
     _Loader = yaml.SafeLoader
@@ -59,7 +61,7 @@ def parse_yaml(data: bytes) -> Any:
         raise UnreadableYaml([f"line {line}: the character U+{ord(unreadable[0]):04X} is not allowed"])
     loader: _BoundedLoader | None = None
     try:
-        _check_depth(text)
+        _check_size(text)
         loader = _BoundedLoader(text)
         document = loader.get_single_data()
     except yaml.reader.ReaderError as error:
@@ -108,17 +110,38 @@ def _located(error: yaml.MarkedYAMLError) -> str:
     return sentence if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: {sentence}"
 
 
-def _check_depth(text: str) -> None:
-    """Check the nesting depth by counting events, before anything recurses over the document."""
-    depth = 0
+def _check_size(text: str) -> None:
+    """Check the nesting depth and what aliases stand for by counting events, before anything recurses."""
+    aliased = 0
+    sizes: dict[str, int] = {}  # of what is behind each anchor, with its aliases replaced
+    opened: list[tuple[str | None, int]] = [(None, 0)]  # the collections around an event: anchor and size
     for event in yaml.parse(text, Loader=_Loader):
+        size = 0
         if isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+            anchor, size = opened.pop()
         elif isinstance(event, yaml.NodeEvent):
-            if depth >= MAX_DEPTH:
-                mark: Any = event.start_mark
+            mark: Any = event.start_mark
+            if len(opened) > MAX_DEPTH:
                 raise yaml.composer.ComposerError(None, None, f"is nested deeper than {MAX_DEPTH} levels", mark)
-            depth += isinstance(event, yaml.CollectionStartEvent)
+            anchor = event.anchor
+            if isinstance(event, yaml.AliasEvent):
+                if any(anchor == around for around, _ in opened):
+                    raise yaml.composer.ComposerError(None, None, f"the alias *{anchor} stands within itself", mark)
+                aliased += (size := sizes.get(str(anchor), 0))
+                if aliased > MAX_ALIASED_CHARS:
+                    words = f"aliases such as *{anchor} stand for more than {MAX_ALIASED_CHARS} characters"
+                    raise yaml.composer.ComposerError(None, None, words, mark)
+            elif isinstance(event, yaml.CollectionStartEvent):
+                sizes.pop(str(anchor), None)
+                opened.append((anchor, 1))
+                continue
+            else:
+                size = 1 + len(event.value) if isinstance(event, yaml.ScalarEvent) else 1
+        else:
+            continue
+        if anchor is not None:
+            sizes[anchor] = size
+        opened[-1] = opened[-1][0], opened[-1][1] + size
 
 
 _INT_TAG: Final = "tag:yaml.org,2002:int"

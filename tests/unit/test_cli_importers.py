@@ -474,6 +474,8 @@ def refused_files(tmp_path: Path) -> dict[str, dict[str, tuple[Path, str]]]:
     image = tmp_path / "image.md"
     image.write_bytes(b"\x89PNG\xff")
     broken = written(tmp_path / "broken.md", "---\ntitle: [\n---\ntext")
+    laugh = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}' if n else 'lol'] * 9)}]\n" for n in range(11))
+    bomb = written(tmp_path / "bomb.md", f"---\n{laugh}title: *l10\ntags: *l10\nproject: *l10\n---\ntext")
     template = written(tmp_path / "template.md", "---\ntitle: a\ndate: {{date}}\n---\ntext")
     plain = written(tmp_path / "plain.md", "text")
     stranger = database(tmp_path / "stranger.db", things=[{"a": 1}])
@@ -485,6 +487,7 @@ def refused_files(tmp_path: Path) -> dict[str, dict[str, tuple[Path, str]]]:
             "nothing": (nothing, "has no Markdown or plain text"),
             "binary": (image, "is not UTF-8 text"),
             "front matter": (broken, "line 3, column 1"),
+            "aliases": (bomb, "stand for more than 65536 characters"),
             "template": (template, "not valid YAML: line 3, column 8: a list or a mapping is used as a key"),
         },
         "basic-memory": {"no note": (plain, "`--from markdown` imports any Markdown")},

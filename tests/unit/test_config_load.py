@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -600,10 +601,56 @@ def test_a_file_above_its_size_limit_is_refused(tmp_path: Path) -> None:
         load_config(tmp_path, {})
 
 
-def test_a_chain_of_aliases_is_not_expanded(tmp_path: Path) -> None:
-    lines = ["l0: &l0 [x]"] + [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 60)]
-    text = "\n".join([*lines, "search: {alpha: *l59}"])
-    assert problems(tmp_path, text) == ["agent.yaml: search.alpha: a list is not a number (0.0 to 1.0)"]
+def multiplied(width: int, levels: int, item: str = "x", *, mapping: bool = False) -> str:
+    """Each level stands ``width`` times for the one before."""
+    lines = [f"l0: &l0 {item}"]
+    for n in range(1, levels):
+        aliases = [f"k{place}: *l{n - 1}" if mapping else f"*l{n - 1}" for place in range(width)]
+        lines.append(f"l{n}: &l{n} " + ("{%s}" if mapping else "[%s]") % ", ".join(aliases))
+    return "\n".join(lines)
+
+
+BOMBS = [
+    *(multiplied(width, levels) for width in (2, 3, 9, 10) for levels in (40, 60)),
+    *(multiplied(width, 60, mapping=True) for width in (2, 9)),
+    *(multiplied(9, 11, item) for item in ("[lol, lol]", "{a: b}", '"a text"')),
+    "a: &a " + "x" * 5000 + "\nb: [" + "*a, " * 20 + "*a]",
+    "a: &a |\n  " + "x" * 60_000 + "\nb: [*a, *a]",
+    "a: &a [" + "1, " * 9000 + "1]\nb:\n" + "- *a\n" * 10,
+    "- &a [x, x, x, x]\n" + "- &b [*a, *a, *a, *a, *a, *a, *a, *a]\n- &a [*b, *b, *b, *b, *b, *b, *b, *b]\n" * 9,
+    multiplied(9, 12) + "\ntitle: *l11",
+    multiplied(1, 2, "x" * 40_000) + "\nt: [*l0, *l0]",
+    multiplied(4, 30) + "\ndescription: >\n  text",
+]
+
+
+@pytest.mark.parametrize("text", BOMBS, ids=range(len(BOMBS)))
+def test_aliases_that_multiply_a_document_are_refused(tmp_path: Path, text: str) -> None:
+    (problem,) = problems(tmp_path, text)
+    assert re.search(r"line \d+, column \d+: aliases such as \*\w+ stand for more than 65536 characters$", problem)
+
+
+@pytest.mark.parametrize("text", ["search: {pool: &x [*x]}", "a: &a {b: *a}", "a: &a [[[x, *a]]]", "&a [1, *a]"])
+def test_an_alias_that_contains_itself_is_refused(tmp_path: Path, text: str) -> None:
+    (problem,) = problems(tmp_path, text)
+    assert problem.endswith("stands within itself")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: &x 1\nb: *x", {"a": 1, "b": 1}),
+        ("a: &x [1, 2]\nb: [*x, *x]", {"a": [1, 2], "b": [[1, 2], [1, 2]]}),
+        ("a: &x {k: v}\nb: *x\nc: *x", {"a": {"k": "v"}, "b": {"k": "v"}, "c": {"k": "v"}}),
+        ("a: &x 1\nb: &y [*x]\nc: *y", {"a": 1, "b": [1], "c": [1]}),
+        (multiplied(2, 3), {"l0": "x", "l1": ["x", "x"], "l2": [["x", "x"], ["x", "x"]]}),
+        ("a: &x " + "y" * 60_000 + "\nb: *x", {"a": "y" * 60_000, "b": "y" * 60_000}),
+        ("a: &x 1\nb:\n" + "- *x\n" * 9000, {"a": 1, "b": [1] * 9000}),
+        ("a: 'R&D *all*'", {"a": "R&D *all*"}),
+    ],
+)
+def test_aliases_that_repeat_little_are_read(text: str, value: object) -> None:
+    assert parse_yaml(text.encode()) == value
 
 
 @pytest.mark.parametrize("text", ["1" + ":1" * 60_000, "1" + ":1" * 60_000 + ".5", "-" + "59:" * 40_000 + "59"])
@@ -626,12 +673,6 @@ def test_numbers_to_other_bases_are_read_as_before(text: str, value: int) -> Non
 )
 def test_fractions_are_read_as_before(text: str, value: float) -> None:
     assert parse_yaml(f"a: {text}".encode()) == {"a": value}
-
-
-def test_an_alias_that_contains_itself_is_harmless(tmp_path: Path) -> None:
-    assert problems(tmp_path, "search: {pool: &x [*x]}") == [
-        "agent.yaml: search.pool: a list is not a whole number (10 to 2000)"
-    ]
 
 
 def test_a_fifo_in_place_of_the_file_is_refused_without_blocking(tmp_path: Path) -> None:
