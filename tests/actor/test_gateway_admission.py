@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -191,15 +192,14 @@ def test_the_request_of_a_disconnected_client_is_not_executed(tmp_path: Path) ->
 
 
 def test_at_the_connection_limit_only_health_is_answered(tmp_path: Path) -> None:
+    gate = Gate()
     with (
-        RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(connections=4)) as edge,
+        RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(connections=4)) as edge,
         contextlib.ExitStack() as connections,
     ):
         server_context = edge.server.server_context
         held = [connections.enter_context(edge.connect()) for _ in range(4)]
-        for connection in held:
-            connection.sendall(b"GET /echo")
-        poll_until(lambda: len(server_context.connections.served) == 4 and not server_context.connections.idle)
+        gate.hold(edge, *held)
         for path in ("/health", "/health/live") * 3:
             raw = edge.raw(post_head(edge, target=f"GET {path}"))
             answer = parse_answer(raw)
@@ -215,18 +215,70 @@ def test_at_the_connection_limit_only_health_is_answered(tmp_path: Path) -> None
         waiting.sendall(post_head(edge, target="GET /echo"))
         assert parse_answer(waiting.recv(65536)).status == 200
         assert len(server_context.connections.served) == 4
+        gate.open(edge)
+
+
+def half_open(edge: RunningEdge, sent: bytes) -> socket.socket:
+    """Return a connection whose request is never completed, or has not begun."""
+    connection = edge.connect()
+    connection.sendall(sent)
+    return connection
+
+
+HALF_OPEN = [
+    *(b"", b"\r\n", b"G", b"GET /echo", b"GET /echo HTTP/1.1", b"GET /echo HTTP/1.1\r\n", b"GET /echo HTTP/1.1\r\nHo"),
+    *(b"POST /echo HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"POST /health HTTP/1.1\r\nHost: %(host)s\r\nContent-Le"),
+    b"POST /echo HTTP/1.1\r\nHost: %(host)s\r\nContent-Length: 9\r\n\r\n",
+    b"POST /echo HTTP/1.1\r\nHost: %(host)s\r\nContent-Length: 9\r\n\r\n{",
+    b"POST /echo HTTP/1.1\r\nHost: %(host)s\r\nContent-Length: 900000\r\n\r\n" + b"x" * 200_000,
+    b"POST /echo HTTP/1.1\r\nHost: %(host)s\r\nTransfer-Encoding: chunked\r\n\r\n",
+    b"POST /echo HTTP/1.1\r\nHost: %(host)s\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{",
+    b"POST /health HTTP/1.1\r\nHost: %(host)s\r\nContent-Length: 2\r\n\r\n{",
+    b"GET /echo HTTP/1.1\r\nHost: %(host)s\r\n\r\nGET /echo HTTP/1.1\r\n",
+    b"GET /echo HTTP/1.1\r\nHost: %(host)s\r\n\r\nPOST /echo HTTP/1.1\r\nHost: %(host)s\r\nContent-Length: 9\r\n\r\n{",
+]
+
+
+@pytest.mark.parametrize("sent", HALF_OPEN)
+def test_requests_that_never_arrive_whole_shut_out_no_other(sent: bytes, tmp_path: Path) -> None:
+    gate = Gate()
+    with (
+        RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(connections=4)) as edge,
+        contextlib.ExitStack() as connections,
+    ):
+        places = edge.server.server_context.connections
+        sent = sent.replace(b"%(host)s", b"127.0.0.1:%d" % edge.port)
+        working = connections.enter_context(edge.connect())
+        gate.hold(edge, working)
+        for _ in range(6):
+            connections.enter_context(half_open(edge, sent))
+            assert edge.request("GET", "/echo").status == 200
+            assert edge.request("POST", "/echo", {"a": 1}).status == 200
+        assert len(places.served) <= 4
+        gate.open(edge)
+        assert parse_answer(working.recv(65536)).status == 200
+    assert [*places.served, *places.idle, *places.incomplete, *places.overflow] == []
+
+
+def test_an_incomplete_request_that_makes_room_is_told_to_come_again(tmp_path: Path) -> None:
+    with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(connections=1)) as edge:
+        with half_open(edge, b"GET /echo HTTP/1.1\r\n") as first:
+            assert edge.request("GET", "/echo").status == 200
+            assert_busy(read_to_end(first))
+        with half_open(edge, post_head(edge, "Content-Length: 9", target="POST /echo") + b"{") as second:
+            assert edge.request("GET", "/echo").status == 200
+            assert_busy(read_to_end(second))
 
 
 def test_connections_beyond_the_limit_do_not_block_others(tmp_path: Path) -> None:
+    gate = Gate()
     with (
-        RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(connections=2)) as edge,
+        RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(connections=2)) as edge,
         contextlib.ExitStack() as connections,
     ):
         places = edge.server.server_context.connections
         held = [connections.enter_context(edge.connect()) for _ in range(2)]
-        for connection in held:
-            connection.sendall(b"GET /echo")
-        poll_until(lambda: len(places.served) == 2 and not places.idle)
+        gate.hold(edge, *held)
         silent = [connections.enter_context(edge.connect()) for _ in range(30)]
         assert edge.request("GET", "/health").status == 200
         assert read_to_end(silent[0]) == b"", "beyond as many again, the oldest are not even told why"
@@ -690,19 +742,18 @@ def test_an_unreadable_connection_does_not_delay_the_others() -> None:
 
 @pytest.mark.parametrize("target", ["/echo", "/health"])
 def test_the_oldest_overflow_connection_replaces_an_idle_one(target: str, tmp_path: Path) -> None:
-    with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(connections=2)) as edge:
+    gate = Gate()
+    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(connections=2)) as edge:
         places = edge.server.server_context.connections
         first, second = edge.connect(), edge.connect()
-        for client in (first, second):
-            client.sendall(b"GET /echo")
-        poll_until(lambda: len(places.served) == 2 and not places.idle)
+        gate.hold(edge, first, second)
         oldest = edge.connect()
         poll_until(lambda: len(places.overflow) == 1)
         newest = edge.connect()
         poll_until(lambda: len(places.overflow) == 2)
-        first.sendall(b" HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % edge.port)
+        gate.open(edge)
         assert first.recv(65536).startswith(b"HTTP/1.1 200")
-        poll_until(lambda: len(places.idle) == 1)
+        poll_until(lambda: len(places.idle) >= 1)
         oldest.sendall(post_head(edge, target=f"GET {target}"))
         assert oldest.recv(65536).startswith(b"HTTP/1.1 200")
         for client in (first, second, oldest, newest):

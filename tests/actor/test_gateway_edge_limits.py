@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -46,6 +47,13 @@ class Gate:
 
     def wait_entered(self) -> None:
         assert self.entered.acquire(timeout=CLIENT_WAIT_S)
+
+    def hold(self, edge: RunningEdge, *connections: socket.socket) -> None:
+        """Send a whole request on each of the connections, whose handler waits."""
+        for connection in connections:
+            connection.sendall(head(edge, "Content-Type: application/json", "Content-Length: 2", target="POST /wait"))
+            connection.sendall(b"{}")
+            self.wait_entered()
 
 
 async def large(call: Call[Any]) -> HttpResponse:
@@ -312,17 +320,17 @@ def test_a_refusal_before_the_body_leaves_a_usable_connection(edge: RunningEdge)
 
 
 def test_connections_beyond_the_limit_are_told_to_retry(tmp_path: Path) -> None:
-    with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(connections=4)) as edge:
+    the_gate = Gate()
+    with RunningEdge(routes(the_gate), tmp_path, limits=ConnectionLimits(connections=4)) as edge:
         held = [edge.connect() for _ in range(4)]
         for connection in held:
             connection.sendall(head(edge, target="GET /echo"))
             assert parse_answer(connection.recv(65536)).status == 200
-            connection.sendall(head(edge, target="GET /echo")[:-2])  # the next request has begun
-        poll_until(lambda: not edge.server.server_context.connections.idle)
+        the_gate.hold(edge, *held)
         raw = edge.raw(b"")
         assert_refused(raw, 503, "busy")
         assert parse_answer(raw).headers["retry-after"] == "1"
-        held[0].sendall(b"\r\n")
+        the_gate.open(edge)
         assert parse_answer(held[0].recv(65536)).status == 200
         for connection in held:
             connection.close()

@@ -25,6 +25,7 @@ from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, JobRunnerState
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, KindQueue, PipelineStatus
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
+from tests.actor.test_gateway_edge_limits import Gate
 from tests.support.bus_harness import eventually
 from tests.support.edge import EVERYBODY_UP, RunningEdge, echo, read_to_end
 from tests.support.routes import plain_route
@@ -83,8 +84,14 @@ async def broken(call: Call[Any]) -> HttpResponse:
 
 
 @pytest.fixture
-def edge(tmp_path: Path) -> Iterator[RunningEdge]:
+def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+def edge(tmp_path: Path, gate: Gate) -> Iterator[RunningEdge]:
     routes = (
+        plain_route("POST", "/wait", gate.handler, mutates=True),
         *ROUTES,
         plain_route("GET", "/test/items/{id}", echo, Permission.RECALL),
         plain_route("POST", "/test/full", full, Permission.REMEMBER, mutates=True),
@@ -282,16 +289,16 @@ def test_requests_refused_before_the_application_are_counted(edge: RunningEdge) 
     assert status["refused"] == 2
 
 
-def test_refused_connections_and_shed_requests_are_counted(edge: RunningEdge) -> None:
+def test_refused_connections_and_shed_requests_are_counted(edge: RunningEdge, gate: Gate) -> None:
     held = [edge.connect() for _ in range(4)]
-    for connection in held:
-        connection.sendall(b"GET /health")  # an idle one would make room
+    gate.hold(edge, *held)  # an idle one would make room
     try:
         eventually(lambda: edge.state.counter_values()["connections"] == 4, what="four connections")
         with edge.connect() as refused:
             assert b"503" in read_to_end(refused).split(b"\r\n", 1)[0]
         assert edge.state.counter_values()["connections_refused"] == 1
     finally:
+        gate.open(edge)
         for connection in held:
             connection.shutdown(socket.SHUT_RDWR)
             connection.close()

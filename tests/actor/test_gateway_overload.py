@@ -240,11 +240,9 @@ def test_only_a_few_status_probes_are_admitted_at_once(tmp_path: Path) -> None:
 
 
 def test_a_status_probe_beyond_the_connection_limit_is_answered_and_its_connection_closed(tmp_path: Path) -> None:
-    limits = ConnectionLimits(connections=1)
-    with RunningEdge(with_glances(Gate(), Glanced()), tmp_path, limits=limits) as edge, edge.connect() as first:
-        first.sendall(b"GET /echo")
-        places = edge.server.server_context.connections
-        poll_until(lambda: len(places.served) == 1 and not places.idle)
+    limits, gate = ConnectionLimits(connections=1), Gate()
+    with RunningEdge(with_glances(gate, Glanced()), tmp_path, limits=limits) as edge, edge.connect() as first:
+        gate.hold(edge, first)
         answer = parse_answer(edge.raw(post_head(edge, target="GET /metrics")))
         assert (answer.status, answer.headers["connection"]) == (200, "close")
         assert edge.request("GET", "/echo").status == 503

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeAlias
 
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
 from signet_actors.gateway.server.framing import HeaderLines
 
 IS_DISCONNECTED: Final = "signet.is_disconnected"
@@ -27,3 +29,13 @@ It does the same as the two ASGI messages, but in one write: uvicorn writes head
 second system call and wakes the client twice. Header names are lower-case, one of them is content-length, and the
 values are the application's own: they must not contain anything that a client sent.
 """
+
+
+async def wait_disconnected(cycle: RequestResponseCycle) -> None:
+    """Return when the client has disconnected or its response is complete.
+
+    The body must have been read before: the cycle has one event for everything.
+    """
+    while not cycle.disconnected and not cycle.response_complete:
+        cycle.message_event.clear()
+        await cycle.message_event.wait()

@@ -28,6 +28,7 @@ from signet_actors.gateway.server.asgi_extensions import (
     OVERLOADED,
     SEND_RESPONSE,
     WAIT_DISCONNECTED,
+    wait_disconnected,
 )
 from signet_actors.gateway.server.framing import (
     BODY_TIMEOUT,
@@ -57,16 +58,6 @@ OVERFLOW_WAIT_MS: Final = 1000
 LINGER_BYTES: Final = 64 * 1024 * 1024
 _KEEP_ALIVE_RESET_S: Final = 0.1
 """A rejection without parsing restarts the keep-alive timer at most once in this time."""
-
-
-async def _wait_disconnected(cycle: RequestResponseCycle) -> None:
-    """Return when the client has disconnected or its response is complete.
-
-    The body must have been read before: the cycle has one event for everything.
-    """
-    while not cycle.disconnected and not cycle.response_complete:
-        cycle.message_event.clear()
-        await cycle.message_event.wait()
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -132,7 +123,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         return bool(struct.unpack("i", waiting)[0])
 
     def evict(self) -> None:
-        """See ``load_shedding.Connection``."""
+        """See ``load_shedding.Connection``. A request that has not arrived whole is answered with 503."""
+        if self._reading is not None or self._head.started:
+            self.server_context.rejections.connections += 1
+            self._reject(TOO_MANY_CONNECTIONS)
+            return
         self._closing = True
         self._unset_keepalive_if_required()
         self._close_soon()
@@ -159,10 +154,15 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def _mark_idle(self) -> None:
-        """Tell the limiter that the connection is idle, if it is."""
-        is_empty = self._head.expected and not self._head.started
-        if is_empty and not self._closing and (self.cycle is None or self.cycle.response_complete):
-            self.server_context.connections.mark_idle(self)
+        """Tell the limiter if the connection is idle, or its only request has not arrived whole."""
+        serving, reading = self._serving, self._reading
+        if self._closing:
+            return
+        if self._head.expected and not self._head.started:
+            if self.cycle is None or self.cycle.response_complete:
+                self.server_context.connections.mark_idle(self)
+        elif serving is None or serving.response_complete or (serving is reading and not serving.response_started):
+            self.server_context.connections.mark_incomplete(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._deferred = None
@@ -251,6 +251,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._feed(data[start : start + step])
             if self._closing:
                 return
+        self._mark_idle()
         self._arm_deadline()
 
     def _feed(self, piece: bytes) -> None:
@@ -383,7 +384,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             return
         scope = cast("dict[str, Any]", cycle.scope)
         scope[IS_DISCONNECTED] = lambda: cycle.disconnected
-        scope[WAIT_DISCONNECTED] = functools.partial(_wait_disconnected, cycle)
+        scope[WAIT_DISCONNECTED] = functools.partial(wait_disconnected, cycle)
         scope[SEND_RESPONSE] = functools.partial(self._send_response, cycle)
         scope[BECOME_WRITE] = functools.partial(ticket.become_write, self.limits)
         if ticket.probe_path:

@@ -92,14 +92,17 @@ class Connection(Protocol):
 class ConnectionLimiter:
     """Track which connections are served, idle, or in overflow.
 
-    Each connection is in at most one of ``served`` and ``overflow``; ``idle`` is a subset of ``served``. One in
-    ``overflow`` may send a health probe, or waits a moment until it can be served.
+    Each connection is in at most one of ``served`` and ``overflow``; ``idle`` and ``incomplete`` are subsets of
+    ``served``, and make room for new connections in this order. One in ``overflow`` may send a health probe, or waits a
+    moment until it can be served.
     """
 
     def __init__(self) -> None:
         self.served: set[Connection] = set()
         self.idle: dict[Connection, None] = {}
         """Served connections without a pending request or response; idle longest first."""
+        self.incomplete: dict[Connection, None] = {}
+        """Served connections whose only request has not arrived whole; those that sent nothing for longest first."""
         self.overflow: dict[Connection, None] = {}
         """Connections beyond the limit, and connections that only wait to be closed; oldest first."""
 
@@ -107,7 +110,7 @@ class ConnectionLimiter:
         """Return True if the connection is served, or can be served now within ``max_served``."""
         if connection in self.served:
             return True
-        if len(self.served) >= max_served and not self._evict_idle(connection, max_served):
+        if len(self.served) >= max_served and not self._evict(connection, max_served):
             return False
         self.overflow.pop(connection, None)
         self.served.add(connection)
@@ -118,9 +121,15 @@ class ConnectionLimiter:
         if connection in self.served:
             self.idle[connection] = None
 
+    def mark_incomplete(self, connection: Connection) -> None:
+        """Mark a served connection as waiting for the rest of its request."""
+        if connection in self.served:
+            self.incomplete[connection] = None
+
     def mark_busy(self, connection: Connection) -> None:
-        """Mark the connection as not idle."""
+        """Mark the connection as neither idle nor incomplete."""
         self.idle.pop(connection, None)
+        self.incomplete.pop(connection, None)
 
     def release(self, connection: Connection) -> None:
         """Remove the connection."""
@@ -142,14 +151,15 @@ class ConnectionLimiter:
 
     def _remove(self, connection: Connection) -> None:
         self.served.discard(connection)
-        self.idle.pop(connection, None)
+        self.mark_busy(connection)
 
-    def _evict_idle(self, newcomer: Connection, max_served: int) -> bool:
-        """Close the connection that has been idle longest; return False if none is idle.
+    def _evict(self, newcomer: Connection, max_served: int) -> bool:
+        """Close the connection that has been idle longest, else that of an incomplete request; return False if none is.
 
-        A connection whose next request has arrived in the kernel, but was not read by this loop yet, is not idle.
+        A connection that has sent more, which was not read by this loop yet, is neither.
         """
-        for candidate in itertools.islice(self.idle, MAX_EVICTION_CHECKS):
+        checked = (itertools.islice(waiting, MAX_EVICTION_CHECKS) for waiting in (self.idle, self.incomplete))
+        for candidate in itertools.chain.from_iterable(checked):
             if candidate.has_unread_data():
                 continue
             self.overflow.pop(newcomer, None)  # else add_overflow could abort the newcomer
