@@ -10,9 +10,11 @@ Source: docs/reliability.md R13; docs/decisions.md 37.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
@@ -50,7 +52,20 @@ class TranscriptReaders:
         self._most = {False: MOST_WAITING, True: MOST_LONG}
         self._given_up: dict[Hashable, int] = {}
         self._given_up_at: float | None = None
+        self.sessions: Counter[tuple[str, str | None]] = Counter()
+        """The agents and sessions whose transcripts are being read or stored."""
         self._pool = ThreadPoolExecutor(MOST_WAITING + MOST_LONG, thread_name_prefix="long-text-transcript")
+
+    @contextlib.contextmanager
+    def capturing(self, agent_id: str, session: str | None) -> Iterator[None]:
+        """Count the session while the block reads its transcript and stores it, so that forgetting it prevails."""
+        with self.lock:
+            self.sessions[agent_id, session] += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.sessions -= Counter({(agent_id, session): 1})
 
     async def run(self, work: Callable[[Check], T], name: Hashable, seconds: float) -> T:
         """Return the result of ``work``, which calls its argument often. ``name``: the transcript, when it comes again.

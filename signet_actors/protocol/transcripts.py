@@ -84,12 +84,13 @@ class TranscriptForgotten(Message, frozen=True, tag="writer.transcript_forgotten
 class ForgetTranscript(KeyedRequest[TranscriptForgotten], frozen=True, tag="writer.forget_transcript"):
     """Erase turns of the caller's transcript for good, as many as fit into one commit.
 
-    Later captures of the session store nothing.
+    Later captures of the session store nothing. ``is_captured``: one is under way, perhaps the first.
     """
 
     session_key: str
     agent_id: str
     principal: Principal
+    is_captured: bool = False
 
 
 class StoredTranscript(msgspec.Struct, frozen=True):

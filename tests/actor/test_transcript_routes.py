@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import threading
 from pathlib import Path
@@ -509,6 +510,47 @@ def test_forgetting_a_long_transcript_goes_on_after_the_request_has_ended(api: M
 
     asyncio.run(given_up())
     assert next(steps, None) is None
+
+
+REMEMBERED = {"content": "the ferry sails", "sourceId": "s", "transcript": TALK}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "reads"),
+    [
+        (END, {"harness": "claude-code", "sessionKey": "s", "transcript": TALK}, "transcripts"),
+        (END, {"harness": "claude-code", "sessionId": "s", "transcript": TALK}, "transcripts"),
+        (KEEP, {"harness": "claude-code", "sessionKey": "s", "transcript": TALK}, "transcripts"),
+        ("/api/memory/remember", REMEMBERED, "remember"),
+    ],
+)
+def test_a_transcript_that_is_forgotten_while_it_is_read_is_marked(
+    api: MemoryApi, monkeypatch: pytest.MonkeyPatch, path: str, body: dict[str, Any], reads: str
+) -> None:
+    reading, go_on = threading.Event(), threading.Event()
+    module = importlib.import_module(f"signet_actors.gateway.routes.{reads}")
+    read: Any = module.capture_for
+
+    def held(*given: Any) -> Any:
+        reading.set()
+        assert go_on.wait(60)
+        return read(*given)
+
+    monkeypatch.setattr(module, "capture_for", held)
+    api.bus.script[ForgetTranscript] = TranscriptForgotten(0, more=False)
+
+    async def forgotten_meanwhile() -> None:
+        sent = asyncio.create_task(api.requested("POST", path, json.dumps(body).encode(), {}))
+        await asyncio.to_thread(reading.wait, 60)
+        for session in ("s", "another"):
+            await api.requested("DELETE", f"/api/sessions/{session}/transcript", b"", {})
+        go_on.set()
+        await sent
+        await api.requested("DELETE", "/api/sessions/s/transcript", b"", {})
+
+    asyncio.run(forgotten_meanwhile())
+    asked = [sent.body for sent in api.bus.asked if isinstance(sent.body, ForgetTranscript)]
+    assert [(one.session_key, one.is_captured) for one in asked] == [("s", True), ("another", False), ("s", False)]
 
 
 def test_forgetting_goes_on_until_nothing_is_left(api: MemoryApi) -> None:

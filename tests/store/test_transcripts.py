@@ -253,6 +253,17 @@ def test_a_forgotten_transcript_is_erased_and_not_stored_again(room: StoreRoom) 
     assert b"ferry" not in room.path.read_bytes()
 
 
+def test_a_session_that_is_forgotten_while_its_first_capture_is_read_is_not_stored(room: StoreRoom) -> None:
+    assert not room.ask(ForgetTranscript("s", "default", Principal())).found
+    assert store(room, A, session="other").added == 1
+    assert room.ask(ForgetTranscript("s", "default", Principal(), is_captured=True)) == TranscriptForgotten(
+        0, more=False
+    )
+    assert store(room, A, B) == TranscriptStored(added=0, forgotten=True)
+    assert store(room, A, B, agent="ann").added == 2
+    assert text_of(room) is None
+
+
 def test_a_session_with_checkpoints_alone_is_forgotten_too(room: StoreRoom) -> None:
     checkpoint = NewCheckpoint("c", "explicit", "- Recent prompt: where is the ferry?", 1)
     assert room.ask(RecordCheckpoint("s", "default", checkpoint)) == CheckpointRecorded(stored=True)

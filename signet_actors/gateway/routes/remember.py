@@ -68,13 +68,15 @@ ANSWERS: Final = 0.5
 async def remember(call: Call[RememberRequest]) -> HttpResponse:
     """Store the memory durably before replying; store an oversized one as chunks, all or none."""
     text = await prepare_remembered_text(call.state, call.request.content, prefixes=call.request.prefixes)
-    found = await _captured(call)
-    if found is not None:
-        call.redactions = (*call.redactions, *found.kinds)
-    stored = await store_text(call, text)
-    await note_remembered(call, stored)
-    if found is not None:
-        await _store_transcript(call, found)
+    session = None if call.request.transcript is None else session_key(call.request.source_id or "")
+    with call.state.transcript_readers.capturing(call.agent_id, session):
+        found = await _captured(call)
+        if found is not None:
+            call.redactions = (*call.redactions, *found.kinds)
+        stored = await store_text(call, text)
+        await note_remembered(call, stored)
+        if found is not None:
+            await _store_transcript(call, found)
     return HttpResponse(stored)
 
 

@@ -101,7 +101,8 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
     """
     request, state = call.request, call.state
     if request.transcript is not None or request.transcript_path is not None:
-        return await _ended(call)
+        with state.transcript_readers.capturing(call.agent_id, call.session_key or request.session_id):
+            return await _ended(call)
     budget_ms = min(END_BUDGET_MS, REQUEST_SHARE * state.config.gateway.request_timeout_ms)
     try:
         async with asyncio.timeout(budget_ms / 1000):
@@ -491,7 +492,8 @@ async def forget_transcript(call: Call[ForgetTranscriptRequest]) -> HttpResponse
 async def _erase(call: Call[ForgetTranscriptRequest], key: str, agent_id: str) -> int:
     erased = part = 0
     while True:
-        done = await call.ask_writer(ForgetTranscript(key, agent_id, call.principal), part=part)
+        is_captured = (agent_id, key) in call.state.transcript_readers.sessions
+        done = await call.ask_writer(ForgetTranscript(key, agent_id, call.principal, is_captured), part=part)
         if not done.found:
             raise NotFound("Transcript not found")
         erased, part = erased + done.turns, part + 1

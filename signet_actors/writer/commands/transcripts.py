@@ -200,8 +200,8 @@ def _is_longer_form(turn: CapturedTurn, last: KeyedTurn) -> bool:
 def forget(context: CommandContext, command: ForgetTranscript) -> TranscriptForgotten:
     """Erase the session's checkpoints, and turns within the budget of a commit, and mark the transcript.
 
-    A session of which there are only checkpoints is marked by a transcript without turns. Raises SignetError for an
-    autonomous actor.
+    A session of which there are only checkpoints, or a capture under way, is marked by a transcript without turns.
+    Raises SignetError for an autonomous actor.
 
     Source: docs/decisions.md 38.
     """
@@ -212,10 +212,11 @@ def forget(context: CommandContext, command: ForgetTranscript) -> TranscriptForg
     scores.erase(tx, command.session_key, command.agent_id)
     found = rows.find(tx, command.agent_id, command.session_key)
     if found is None:
-        if had_checkpoints:
+        is_known = had_checkpoints or command.is_captured
+        if is_known:
             empty = TranscriptRow(command.session_key, command.agent_id, None, None, "text", now, now)
             rows.mark_forgotten(tx, rows.insert(tx, empty), now)
-        return TranscriptForgotten(turns=0, more=False, found=had_checkpoints)
+        return TranscriptForgotten(turns=0, more=False, found=is_known)
     erased, more = _erase(context, found.seq, ByteBudget())
     if found.forgotten_at is None:
         rows.mark_forgotten(tx, found.seq, now)
