@@ -35,13 +35,14 @@ help: ## list the targets
 # once, are removed: together a quarter of the installation.
 $(VENV)/.installed: requirements.lock pyproject.toml ops/third_party.py
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (none found)." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --no-compile --require-hashes -r requirements.lock
-	$(BIN)/python ops/third_party.py
-	$(PIP) install --no-compile --no-deps --no-build-isolation -e .
-	$(BIN)/python ops/compile_imported.py
-	find $(VENV)/lib -type d -name tests -prune -exec rm -r {} +
-	$(PIP) uninstall --yes pip setuptools 2>/dev/null
+	@echo 'Installing into $(VENV) ...'
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --no-compile --require-hashes -r requirements.lock
+	@$(BIN)/python ops/third_party.py
+	@$(PIP) install --no-compile --no-deps --no-build-isolation -e .
+	@$(BIN)/python ops/compile_imported.py
+	@find $(VENV)/lib -type d -name tests -prune -exec rm -r {} +
+	@$(PIP) uninstall --yes pip setuptools 2>/dev/null
 	@touch $@
 	@echo 'Installed. Next: export PATH="$$PWD/$(BIN):$$PATH" && signet setup'
 

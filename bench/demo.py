@@ -18,7 +18,7 @@ COMMANDS = (
     ("remember", "The staging database listens on port 5433", "--tags", "ops,db"),
     ("remember", "critical: [auth]: never log access tokens"),
     ("recall", "which port do I use for the staging db?"),
-    ("recall", "what must not be in the logs?"),
+    ("recall", "may I log an access token?"),
 )
 
 

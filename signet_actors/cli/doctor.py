@@ -11,6 +11,7 @@ import errno
 import os
 import resource
 import shlex
+import shutil
 import socket
 import stat
 import sys
@@ -22,20 +23,19 @@ import click
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.daemon_process import refuse_locked, running_tool, supervisor_pid
 from signet_actors.cli.database_findings import backup_findings, database_findings
-from signet_actors.cli.disk_findings import disk_findings
 from signet_actors.cli.doctor_finding import FAIL, OK, WARN, DoctorContext, DoctorFinding
 from signet_actors.cli.exit_codes import REFUSED
-from signet_actors.cli.git_findings import git_findings
 from signet_actors.cli.harnesses.identity_files import unread_files
 from signet_actors.cli.harnesses.registry import HARNESSES, connected_titles
 from signet_actors.cli.installation_findings import installation_findings
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import ask_confirmation, below_home, counted, mark, print_json
+from signet_actors.cli.presentation import ask_confirmation, below_home, counted, mark, print_json, size_text
 from signet_actors.cli.providers import STATUS_PATH, accepts_calls, is_serving, model_remedy, model_text
-from signet_actors.cli.status import is_optional_start
+from signet_actors.cli.status import LOW_DISK_BYTES, is_optional_start
 from signet_actors.cli.tables import print_wrapped
 from signet_actors.config.daemon_address import recorded_address
 from signet_actors.config.load import load_config
+from signet_actors.config.shared_storage import ADVICE, shared_storage
 from signet_actors.config.workspace import Workspace
 from signet_actors.config.workspace_holder import lock_held
 from signet_actors.domain.session_inject import IDENTITY_FILES
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 LONGEST_SOCKET = "gateway-search.sock"
 MIN_DESCRIPTORS = 512
+FULL_DISK_BYTES = 64_000_000
 EDIT_CONFIG = "correct it with `signet config edit`"
 USE_AUTO = "`signet config set embedding.provider auto`"
 
@@ -368,6 +369,49 @@ def report_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         what = counted(len(rejected), "report of a hook was", "reports of hooks were")
         told = f"{what} set aside: {spool.directory}/*{REJECTED_ENDING} (deleted 7 days later)"
         yield DoctorFinding("reports", WARN, told, f"{logs}; remove the ending to have one sent again, or delete it")
+
+
+def disk_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
+    """Check that the disk has room for the database and its clean-up."""
+    directory = context.workspace
+    while not directory.exists():
+        directory = directory.parent
+    free = shutil.disk_usage(directory).free
+    detail = f"{size_text(free)} free"
+    if free < FULL_DISK_BYTES:
+        yield DoctorFinding("disk", FAIL, detail, "free some space: a full disk refuses writes, recall still works")
+    elif free < LOW_DISK_BYTES:
+        yield DoctorFinding("disk", WARN, detail, "free some space soon")
+    else:
+        yield DoctorFinding("disk", OK, detail)
+    shared = shared_storage(context.workspace)
+    if shared is not None:
+        yield DoctorFinding("disk", WARN, f"the workspace {shared}", ADVICE)
+
+
+def git_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
+    """Check that the daemon can commit the workspace, if it is configured to."""
+    if context.config is None or not (context.config.git.enabled and context.config.git.auto_commit):
+        return
+    if shutil.which("git", path=context.environment.get("PATH")) is None:
+        remedy = "install git, or switch it off: `signet config set git.autoCommit false`"
+        yield DoctorFinding("git", WARN, "git is not installed; the workspace is not committed", remedy)
+    elif context.client is None:
+        yield DoctorFinding("git", OK, "the workspace is committed while the daemon runs")
+    else:
+        try:
+            body = context.client.get("/api/git/status").body
+        except SignetError as error:
+            yield DoctorFinding("git", WARN, f"no answer: {error.detail}", "`signet logs --actor retention`")
+            return
+        problem, last = body.get("problem"), body.get("lastCommit") or {}
+        if problem:
+            remedy = f"`git -C {shlex.quote(str(context.workspace))} status` shows more"
+            yield DoctorFinding("git", WARN, f"the workspace is not committed: {problem}", remedy)
+        else:
+            yield DoctorFinding(
+                "git", OK, f"last commit {last['at']}" if last.get("at") else "nothing is committed yet"
+            )
 
 
 CHECKS: tuple[Callable[[DoctorContext], Iterator[DoctorFinding]], ...] = (

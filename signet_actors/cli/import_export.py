@@ -25,10 +25,19 @@ import click
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.export import export_lines
 from signet_actors.cli.import_file import ask_about_other_projects, format_of, refuse_other_name, refuse_without_line
-from signet_actors.cli.import_progress import CONNECTIONS, COUNTS, Batch, ImportProgress, ImportState, cache_directory
+from signet_actors.cli.import_progress import (
+    CONNECTIONS,
+    COUNTS,
+    Batch,
+    ImportProgress,
+    ImportState,
+    cache_directory,
+    totals,
+)
 from signet_actors.cli.invocation import agent_option, project_option, shared_options
 from signet_actors.cli.presentation import (
     counted,
+    on_terminal,
     one_line,
     print_json,
     print_message,
@@ -208,6 +217,8 @@ def _import_other(
     if findings.of_signet:
         print_message(f"Left out: {counted(findings.of_signet, 'part')} that Signet itself had written.")
     _report(invocation, progress, **found)
+    if on_terminal() and format_ == "markdown" and progress.memories and not project:
+        print_message("They are for all projects; with `--project DIR` notes belong to one.")
     if progress.refused:
         click.get_current_context().exit(REFUSED)
 
@@ -480,31 +491,7 @@ def _report(invocation: Invocation, progress: ImportProgress, **found: Any) -> N
         print_message(f"{_place(line)}: its text has changed; the memory {one_line(line.get('id'))} was left as it is")
     if progress.differing > SHOWN_REFUSALS:
         print_message(f"… and {progress.differing - SHOWN_REFUSALS} more")
-    print_result(", ".join(_totals(progress, found)) + ".")
-
-
-def _totals(progress: ImportProgress, found: dict[str, Any]) -> Iterator[str]:
-    """Yield the parts of the closing sentence; of edited Markdown, first what became of the memories that it edits."""
-    of_entries = f" from {counted(progress.imported, 'entry', 'entries')}" * (progress.memories != progress.imported)
-    edited = "changed" in found
-    if edited:
-        yield f"Changed {counted(found['changed'], 'memory', 'memories')}"
-        yield f"{found['unchanged']} unchanged"
-        yield f"{progress.memories} new{of_entries}"
-    else:
-        yield f"Imported {counted(progress.memories, 'memory', 'memories')}{of_entries}"
-    if progress.deduped or not edited:
-        yield f"{progress.deduped} existed already"
-    if progress.superseded:
-        yield f"{progress.superseded} of a former text replaced"
-    if progress.differing:
-        yield f"{progress.differing} with another text left as {'it was' if progress.differing == 1 else 'they were'}"
-    if progress.forgotten:
-        them = "it" if progress.forgotten == 1 else "them"
-        yield f"{progress.forgotten} forgotten here, left out (`--restore` brings {them} back)"
-    yield f"{progress.refused} refused"
-    if progress.redacted:
-        yield f"secrets redacted in {progress.redacted}"
+    print_result(", ".join(totals(progress, found)) + ".")
 
 
 def _place(line: dict[str, Any]) -> str:

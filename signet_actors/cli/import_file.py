@@ -6,6 +6,7 @@ Source: docs/transfer.md "What an import does".
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections import Counter
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -130,4 +131,4 @@ def ask_about_other_projects(client: DaemonClient, lines: BinaryIO, agent: str |
 
 
 def _place(project: str | None) -> str:
-    return f"in the project {one_line(project)}" if project else "for all projects"
+    return f"in the project {one_line(os.path.normpath(project))}" if project else "for all projects"

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict
 import click
 import msgspec
 
-from signet_actors.cli.presentation import print_message
+from signet_actors.cli.presentation import counted, print_message
 from signet_actors.config.regular_file import read_regular
 from signet_actors.errors import ConfigError, SignetError
 from signet_actors.runtime.file_draft import replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 KEPT_REFUSALS = 1000
 CONNECTIONS = 2
@@ -198,3 +198,27 @@ def cache_directory(environ: Mapping[str, str]) -> Path:
     """Return the directory for files of this user that may be deleted (XDG Base Directory Specification)."""
     given = Path(environ.get("XDG_CACHE_HOME", ""))
     return (given if given.is_absolute() else Path(environ.get("HOME") or "~").expanduser() / ".cache") / "signet"
+
+
+def totals(progress: ImportProgress, found: dict[str, Any]) -> Iterator[str]:
+    """Yield the parts of the closing sentence; of edited Markdown, first what became of the memories that it edits."""
+    of_entries = f" from {counted(progress.imported, 'entry', 'entries')}" * (progress.memories != progress.imported)
+    edited = "changed" in found
+    if edited:
+        yield f"Changed {counted(found['changed'], 'memory', 'memories')}"
+        yield f"{found['unchanged']} unchanged"
+        yield f"{progress.memories} new{of_entries}"
+    else:
+        yield f"Imported {counted(progress.memories, 'memory', 'memories')}{of_entries}"
+    if progress.deduped or not edited:
+        yield f"{progress.deduped} existed already"
+    if progress.superseded:
+        yield f"{progress.superseded} of a former text replaced"
+    if progress.differing:
+        yield f"{progress.differing} with another text left as {'it was' if progress.differing == 1 else 'they were'}"
+    if progress.forgotten:
+        them = "it" if progress.forgotten == 1 else "them"
+        yield f"{progress.forgotten} forgotten here, left out (`--restore` brings {them} back)"
+    yield f"{progress.refused} refused"
+    if progress.redacted:
+        yield f"secrets redacted in {progress.redacted}"

@@ -24,7 +24,6 @@ from signet_actors.operations.field_types import (
     FieldType,
     Given,
     MemoryType,
-    SecretRule,
     Tags,
     Text,
 )
@@ -32,7 +31,14 @@ from signet_actors.operations.operation import OWNERS_SESSION, Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.recall import RecallFields, RecallReply, RecallResult
 from signet_actors.operations.remember import RememberChunksReply, RememberReply, RowKey
-from signet_actors.operations.request_fields import CallerFields, Importance, LongText, SelectionText, not_yet
+from signet_actors.operations.request_fields import (
+    CallerFields,
+    Importance,
+    LongText,
+    SelectionText,
+    TranscriptPath,
+    not_yet,
+)
 from signet_actors.operations.session_memories import Ratings
 
 MAX_INJECT_CHARS: Final = 24_000
@@ -145,14 +151,7 @@ class PreCompactionRequest(HookFields, frozen=True, kw_only=True, rename="camel"
     message_count: Annotated[int, Clamped(low=0, high=1_000_000), Meta(description="Part of the checkpoint")] | None = (
         None
     )
-    transcript_path: (
-        Annotated[
-            str,
-            Text(secret=SecretRule.KEEP, max_chars=4096),
-            Meta(description="The file of the transcript, whose new turns are stored"),
-        ]
-        | None
-    ) = None
+    transcript_path: TranscriptPath | None = None
     begins_epoch: Annotated[
         bool, Meta(description="No end of the compaction will be reported: the next context epoch begins now")
     ] = False

@@ -236,6 +236,7 @@ class LegacyResult(msgspec.Struct, frozen=True):
     score: float | UnsetType = UNSET
     source_type: str | UnsetType = UNSET
     source_path: str | UnsetType = UNSET
+    project: str | UnsetType = UNSET
 
 
 class LegacySearchReply(msgspec.Struct, frozen=True):

@@ -29,6 +29,8 @@ LongText = Annotated[str, Text(max_chars=MAX_TEXT_CHARS)]
 Importance = Annotated[float, Number(low=0, high=1)]
 SelectionText = Annotated[str, Text(secret=SecretRule.KEEP)]
 """A text that selects memories and is not stored."""
+_TRANSCRIPT = "The file of the transcript, below the workspace or a folder of a harness"
+TranscriptPath = Annotated[str, Text(secret=SecretRule.KEEP, max_chars=4096), Meta(description=_TRANSCRIPT)]
 
 TYPE_FOR_MODELS: Final = "One word, such as fact, preference, decision, learning, issue or rule"
 """What a model reads about the type of a memory."""

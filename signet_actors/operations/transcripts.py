@@ -29,7 +29,7 @@ from signet_actors.operations.field_types import (
 from signet_actors.operations.operation import Effect, Operation, Tool
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.recall import QueryText
-from signet_actors.operations.request_fields import LongText, Offset
+from signet_actors.operations.request_fields import LongText, Offset, TranscriptPath
 
 MAX_CURSOR: Final = 2**62
 
@@ -93,14 +93,7 @@ class SessionEndRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=True)
 
     harness: Annotated[str, Text(), Meta(description="The program that runs the agent, such as claude-code")]
     transcript: Annotated[str, TranscriptText(), Meta(description="The transcript itself")] | None = None
-    transcript_path: (
-        Annotated[
-            str,
-            Text(secret=SecretRule.KEEP, max_chars=4096),
-            Meta(description="Its file, below the workspace or a folder of a harness"),
-        ]
-        | None
-    ) = msgspec.field(default=None, name="transcriptPath")
+    transcript_path: TranscriptPath | None = msgspec.field(default=None, name="transcriptPath")
     session_key: (
         Annotated[Session, Meta(description="The session; also sessionId, or what the transcript names")] | None
     ) = msgspec.field(default=None, name="sessionKey")

@@ -352,6 +352,7 @@ def test_an_unbounded_fts_expression_is_refused_and_ends_no_searcher(daemon: Liv
 def test_the_legacy_search_takes_fts_syntax(reader: Client, library: dict[str, str]) -> None:
     def found(**parameters: Any) -> list[str]:
         rows = reader.get("/memory/search", project="library", **parameters).ok()["results"]
+        assert all(row["project"] == "library" for row in rows)
         return names(library, [row["id"] for row in rows])
 
     assert set(found(q="vim OR port")) == {"vim", "port"}

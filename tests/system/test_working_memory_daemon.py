@@ -230,14 +230,16 @@ def test_a_process_that_is_killed_in_the_middle_of_a_run_leaves_the_present_file
 
 def test_without_a_model_the_sections_by_date_are_made_and_the_status_says_why_no_more() -> None:
     with pipeline(more="    synthesis: {provider: none}\n") as (daemon, provider):
+        daemon.api.remember("The ports of all services", sourceType="markdown")
         daemon.api.remember(VIM)
         finished(daemon)
         eventually(lambda: "no model" in str(status(daemon)["waiting"]), within_s=30, what="the reason")
         daemon.api.post("/api/synthesis/trigger", {}).ok()
         eventually(lambda: not status(daemon)["running"], within_s=60, what="the end of the run")
         made_part = text_of(daemon).partition("-->")[2]
-        memory_id = daemon.api.listed()[-1]["id"]
+        memory_id = next(each["id"] for each in daemon.api.listed() if each["content"] == VIM)
         assert "## Temporal Index" in made_part
+        assert "ports" not in made_part, "imported notes are given only if they were asked for"
         assert f": {VIM} (id {memory_id[:18]})" in made_part
         assert "## Global Head" not in made_part
         assert (status(daemon)["madeBy"], status(daemon)["lastError"]) == ("daemon", None)

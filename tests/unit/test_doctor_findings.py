@@ -28,14 +28,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from signet_actors.cli import (
-    database_findings,
-    disk_findings,
-    doctor,
-    git_findings,
-    installation_findings,
-    installed_program,
-)
+from signet_actors.cli import database_findings, doctor, installation_findings, installed_program
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.doctor_finding import DoctorContext, DoctorFinding
 from signet_actors.cli.main import cli
@@ -47,7 +40,7 @@ from signet_actors.runtime.connected_harnesses import ConnectedHarness, add_conn
 from signet_actors.runtime.identity_files import MAX_FILE_BYTES
 from tests.support.scripted_daemon import ScriptedDaemon
 
-MODULES: Final = (doctor, database_findings, disk_findings, git_findings, installation_findings)
+MODULES: Final = (doctor, database_findings, installation_findings)
 WITHOUT_COMMAND: Final = (
     "shorten it",
     "free some space soon",
@@ -366,19 +359,19 @@ def _(stage: Stage) -> Any:
 @case("disk", "fail", "1 MB free", "free some space")
 def _(stage: Stage) -> Any:
     stage.patch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1_000_000))
-    return disk_findings.disk_findings(stage.context())
+    return doctor.disk_findings(stage.context())
 
 
 @case("disk", "warn", "MB free", "free some space soon")
 def _(stage: Stage) -> Any:
-    stage.patch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=disk_findings.LOW_DISK_BYTES - 1_000_000))
-    return disk_findings.disk_findings(stage.context())
+    stage.patch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=doctor.LOW_DISK_BYTES - 1_000_000))
+    return doctor.disk_findings(stage.context())
 
 
 @case("disk", "warn", "the workspace is in a folder of Dropbox", "troubleshooting.md")
 def _(stage: Stage) -> Any:
-    stage.set(disk_findings, shared_storage=lambda _: "is in a folder of Dropbox")
-    return disk_findings.disk_findings(stage.context())
+    stage.set(doctor, shared_storage=lambda _: "is in a folder of Dropbox")
+    return doctor.disk_findings(stage.context())
 
 
 @case("installation", "warn", "its modules are not compiled", "`env -u PYTHONDONTWRITEBYTECODE ")
@@ -633,7 +626,7 @@ def _(stage: Stage) -> Any:
 
 def committed(stage: Stage, **changes: Any) -> Any:
     stage.yaml = "git:\n  autoCommit: true\n"
-    return git_findings.git_findings(stage.running(**changes))
+    return doctor.git_findings(stage.running(**changes))
 
 
 @case("git", "warn", "git is not installed", "`signet config set git.autoCommit false`")

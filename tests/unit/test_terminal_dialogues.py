@@ -269,7 +269,9 @@ def exported(count: int) -> Callable[[Stage], Sequence[str]]:
     return prepare
 
 
-def imported(lines: int, *, refusals: int = 0, redacted: int = 0) -> Callable[[Stage], Sequence[str]]:
+def imported(
+    lines: int, *more: str, refusals: int = 0, redacted: int = 0, notes: bool = False
+) -> Callable[[Stage], Sequence[str]]:
     def prepare(stage: Stage) -> Sequence[str]:
         reply = {
             "imported": lines - refusals,
@@ -282,6 +284,8 @@ def imported(lines: int, *, refusals: int = 0, redacted: int = 0) -> Callable[[S
             ],
         }
         stage.daemon.on("POST", "/api/memory/import", reply)
+        if notes:
+            return ("import", stage.file("notes.md", "# Ports\n\nThe API listens on 8080.\n"), "--yes", *more)
         return ("import", stage.file("in.jsonl", '{"content": "x"}\n' * lines))
 
     return prepare
@@ -396,6 +400,8 @@ SCENES: Final[dict[str, tuple[Scene, ...]]] = {
         Scene("import one", imported(1)),
         Scene("import three, secrets in one", imported(3, redacted=1)),
         Scene("import with refused lines", imported(5, refusals=3)),
+        Scene("import notes", imported(1, notes=True)),
+        Scene("import notes of a project", imported(1, "--project", "/p", notes=True)),
         Scene("import a directory", lambda stage: ("import", str(stage.workspace))),
         Scene("import a missing file", told("import", "/missing/file.jsonl")),
         Scene("import a text without its format", lambda stage: ("import", stage.file("notes.txt", "Notes\n\nx"))),

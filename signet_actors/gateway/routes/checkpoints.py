@@ -119,14 +119,12 @@ async def keep(call: Call[SessionEndRequest]) -> HttpResponse:
     return await run_hook(call, budget_ms, work, KeepCheckpointReply(), stores=True)
 
 
-def keep_soon(
-    call: Call[SessionEndRequest], key: str, *, with_checkpoint: bool = True
-) -> asyncio.Task[KeepCheckpointReply]:
-    """Begin to store the new turns of the session. Raises Skipped if they are being stored."""
+def keep_soon(call: Call[SessionEndRequest], key: str, *, noted: bool = True) -> asyncio.Task[KeepCheckpointReply]:
+    """Begin to store the new turns of the session, ``noted`` in a checkpoint. Raises Skipped if that is going on."""
     captures, at = call.state.captures, (key, call.agent_id)
     if at in captures:
         raise Skipped("busy")
-    task = captures[at] = asyncio.ensure_future(_kept(call, key, with_checkpoint=with_checkpoint))
+    task = captures[at] = asyncio.ensure_future(_kept(call, key, noted=noted))
     task.add_done_callback(lambda done: _on_kept(captures, at, done))
     return task
 
@@ -137,7 +135,7 @@ def _on_kept(captures: dict[tuple[str, str], asyncio.Task[Any]], at: tuple[str, 
         done.exception()  # marks it as retrieved if the hook was answered before
 
 
-async def _kept(call: Call[SessionEndRequest], key: str, *, with_checkpoint: bool) -> KeepCheckpointReply:
+async def _kept(call: Call[SessionEndRequest], key: str, *, noted: bool) -> KeepCheckpointReply:
     """Return what was stored. Raises SignetError."""
     request = call.request
     if request.transcript is None and request.transcript_path is None:
@@ -180,7 +178,7 @@ async def _kept_of(call: Call[SessionEndRequest], key: str, *, with_checkpoint: 
         return KeepCheckpointReply(skipped=True, reason="the transcript of this session was forgotten")
     await note_losses(call, key, found)
     made: str | None = None
-    if with_checkpoint:
+    if noted:
         made = await call.state.checkpoints.turned(
             key, call.agent_id, _last_chars(found, stored.added), harness=request.harness, project=project
         )

@@ -337,15 +337,13 @@ async def _checkpoint(call: Call[PreCompactionRequest], session: HookSession) ->
 async def _store_turns(call: Call[PreCompactionRequest], session: HookSession) -> None:
     """Store what the transcript has so far, for the recovery; wait for it for a moment only."""
     request, context, key = call.request, session.context, session.key
-    if request.transcript_path is None or context is None or key is None:
+    path, is_wanted = request.transcript_path, call.state.config.hooks.session_end.enabled
+    if path is None or context is None or key is None or not is_wanted:
         return
     project = request.project or context.project
-    turn = SessionEndRequest(
-        harness=request.harness, transcript_path=request.transcript_path, project=project, reason=TURN
-    )
-    if call.state.config.hooks.session_end.enabled:
-        with contextlib.suppress(Skipped):
-            await asyncio.wait({keep_soon(call.with_request(turn), key, with_checkpoint=False)}, timeout=TURNS_WAIT_S)
+    turn = SessionEndRequest(harness=request.harness, transcript_path=path, project=project, reason=TURN)
+    with contextlib.suppress(Skipped):
+        await asyncio.wait({keep_soon(call.with_request(turn), key, noted=False)}, timeout=TURNS_WAIT_S)
 
 
 async def _stored_already(call: Call[PreCompactionRequest], session: HookSession) -> str:

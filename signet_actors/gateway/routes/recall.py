@@ -511,6 +511,7 @@ async def legacy_search(call: Call[LegacySearchRequest]) -> HttpResponse:
                     score=UNSET if score is None else round(score, 4),
                     source_type=_origin(memory.source_type),
                     source_path=memory.source_path or UNSET,
+                    project=memory.project or UNSET,
                 )
                 for memory, score in found.rows
             ]

@@ -10,6 +10,7 @@ from typing import Final
 
 from signet_actors.config.schema import Config
 from signet_actors.domain.dated_sections import READ_CHARS, Dated, DatedMemory, dated, short_id, shown_ids
+from signet_actors.domain.memories import IMPORTED_SOURCE_TYPES
 from signet_actors.domain.synthesis import MAX_MEMORIES, MAX_MEMORY_CHARS, Group, Source, active_projects, group
 from signet_actors.protocol.memories import Memory, ReadScope
 from signet_actors.protocol.searcher import FindForgetCandidates, ListMemories
@@ -46,7 +47,7 @@ class MemorySources:
         query = ListSummaries(ReadScope(agent_id), limit=MAX_SUMMARIES, chars=READ_CHARS)
         listed, _ = await self._bus.ask_searcher(query, trace_id=trace_id)
         summaries = [_dated(each.memory, each.latest_at) for each in listed.summaries]
-        memories = [_dated(each, each.created_at) for each in newest]
+        memories = [_dated(each, each.created_at) for each in newest if each.source_type not in IMPORTED_SOURCE_TYPES]
         projects = (None, *active_projects(memory.project for memory in newest))
         now_ms = self._clock.wall_ms()
         made = (dated(project, summaries, memories, now_ms) for project in projects)
