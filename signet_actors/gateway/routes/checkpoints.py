@@ -144,10 +144,10 @@ async def _kept(call: Call[SessionEndRequest], key: str, *, noted: bool) -> Keep
     if not is_late and call.state.transcript_readers.was_given_up(transcript_name(request)):
         return KeepCheckpointReply(skipped=True, reason="reading the transcript took too long; its end tries once more")
     with call.state.transcript_readers.capturing(call.agent_id, key):
-        return await _kept_of(call, key, with_checkpoint=with_checkpoint)
+        return await _kept_of(call, key, noted=noted)
 
 
-async def _kept_of(call: Call[SessionEndRequest], key: str, *, with_checkpoint: bool) -> KeepCheckpointReply:
+async def _kept_of(call: Call[SessionEndRequest], key: str, *, noted: bool) -> KeepCheckpointReply:
     """Read the transcript and return what was stored of it. Raises SignetError."""
     request = call.request
     try:
