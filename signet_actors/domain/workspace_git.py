@@ -35,6 +35,18 @@ EXCLUDED: Final = (
     ".env",
 )
 """What a person's own ``git add`` leaves out, too."""
+PROGRAMS: Final = (
+    r"^(filter\..*\.(clean|smudge|process)|core\.(sshcommand|gitproxy|alternaterefscommand)|gc\.recentobjectshook"
+    r"|remote\..*\.(vcs|promisor)|extensions\.partialclone|credential\.(.*\.)?helper)$"
+)
+"""Keys that have git run a program, beside those that each call of git switches off."""
+_HARMLESS: Final = {
+    "sshcommand": "ssh",
+    "alternaterefscommand": "true",
+    "vcs": "",
+}
+"""Values instead of those of the repository, where the configuration of the user has none."""
+_OF_REPOSITORY: Final = ("local", "worktree")
 _PRIVATE_DIRECTORIES: Final = (".daemon", ".secrets", "secrets")
 _PRIVATE_ENDS: Final = (".db", ".db-wal", ".db-shm", ".sqlite", ".sqlite3", ".sock")
 _LEFT_OUT: Final = ("secrets", "export", "exports", "backups", "spool", "node_modules")
@@ -158,3 +170,32 @@ def without_credentials(text: str) -> str:
         authority = address.split("/", 1)[0]
         parts[at] = part[authority.rfind("@") + 1 :]
     return "://".join(parts)
+
+
+def without_programs(listed: Sequence[str]) -> dict[str, str] | None:
+    """Return variables by which no program of a ``.git/config`` runs; ``listed`` are scopes, each with key and value.
+
+    No filter of any scope runs. They stay required, so a file that needs one is reported and not committed as it is,
+    perhaps unencrypted. In place of the others come those of the user's own configuration. Returns None for a partial
+    clone: git gets what it lacks by the program that its remote names, whatever the variables are.
+    """
+    found = [(scope, *entry.partition("\n")[::2]) for scope, entry in zip(listed[::2], listed[1::2], strict=True)]
+    users = [(key, value) for scope, key, value in found if scope not in _OF_REPOSITORY]
+    own = dict.fromkeys(key for scope, key, _ in found if scope in _OF_REPOSITORY)
+    if any(key.endswith((".promisor", ".partialclone")) for key in own):
+        return None
+    filters = dict.fromkeys(key.rpartition(".")[0] for _, key, _ in found if key.startswith("filter."))
+    switches = (("process", ""), ("clean", ""), ("smudge", ""), ("required", "true"))
+    values = [(f"{each}.{key}", value) for each in filters for key, value in switches]
+    for key in own:
+        last = key.rpartition(".")[2]
+        if last in _HARMLESS:
+            values.append((key, dict(users).get(key, _HARMLESS[last])))
+    if any(key.startswith("credential.") for key in own):
+        values += [("credential.helper", ""), *(each for each in users if each[0].startswith("credential."))]
+    if "gc.recentobjectshook" in own:
+        values += [("gc.auto", "0"), ("maintenance.auto", "false")]
+    switched = {"GIT_CONFIG_COUNT": str(len(values))} if values else {}
+    for number, (key, value) in enumerate(values):
+        switched |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return switched | ({"GIT_PROXY_COMMAND": ""} if "core.gitproxy" in own else {})

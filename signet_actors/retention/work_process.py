@@ -53,10 +53,12 @@ class WorkProcess(Generic[ResultT]):
             return self._failed(f"the process failed (exit code {code})")
 
     def stop(self) -> None:
-        """Kill the process if it still runs. One that a hanging file system keeps is left alone."""
-        self._process.kill()
-        try:
-            self._process.wait(_STOP_WAIT_S)
-        except subprocess.TimeoutExpired:
+        """End the process if it still runs. One that a hanging file system keeps is left alone."""
+        for end in (self._process.terminate, self._process.kill):
+            end()
+            try:
+                self._process.wait(_STOP_WAIT_S)
+            except subprocess.TimeoutExpired:
+                continue
+            self._pipe.close()
             return
-        self._pipe.close()

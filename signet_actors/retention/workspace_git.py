@@ -29,6 +29,7 @@ from signet_actors.domain.workspace_git import (
     ATTRIBUTES,
     CONFIG_FILE,
     EXCLUDED,
+    PROGRAMS,
     GitAction,
     GitOutcome,
     GitState,
@@ -39,15 +40,19 @@ from signet_actors.domain.workspace_git import (
     is_versioned,
     with_block,
     without_credentials,
+    without_programs,
 )
 from signet_actors.errors import ConfigError
 from signet_actors.retention.work_process import WorkProcess
 from signet_actors.runtime.file_draft import replace_file
+from signet_actors.runtime.processes.parent_death import die_with_supervisor
 
 LOCAL_S: Final = 30.0
 NETWORK_S: Final = 20.0
 """A pull or push takes at most so long for each exchange with the remote."""
 _END_S: Final = 3.0
+_STOP_S: Final = 0.3
+"""The same while the daemon stops, which waits for a second."""
 _OPTIONS: Final = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -64,7 +69,6 @@ _OPTIONS: Final = (
 )
 _MAX_CONFIG_BYTES: Final = 1024 * 1024
 _LINK_MODES: Final = {"120000": "a symbolic link", "160000": "another repository"}
-_FILTERS: Final = r"^filter\..*\.(clean|smudge|process)$"
 _SECRET_IN_CONFIG: Final = (
     f"{CONFIG_FILE} is not committed, because it contains a secret; let `apiKeyEnv` name a variable that has it"
 )
@@ -106,7 +110,7 @@ class Repository:
         self._branch = branch
         name, _, address = author.rpartition(" <")
         self._author = (f"user.name={name}", f"user.email={address.rstrip('>')}")
-        self._without_filters: dict[str, str] | None = None
+        self._without_programs: dict[str, str] | None = None
 
     def find(self) -> bool:
         """Return whether there is a repository. Raises GitProblem if it is not the workspace's own."""
@@ -150,9 +154,10 @@ class Repository:
         """Bring the branch forward to that of the remote, if it only follows; return what was done."""
         branch = self._exchanged_branch(checked_out=True)
         reference = f"refs/heads/{branch}"
-        if not self._run("ls-remote", "--", self._remote, reference, limit_s=NETWORK_S).stdout:
+        by = "--upload-pack=git-upload-pack"
+        if not self._run("ls-remote", by, "--", self._remote, reference, limit_s=NETWORK_S).stdout:
             return f"{self._remote} has no branch {branch} yet"
-        self._run("fetch", "--quiet", "--no-tags", "--", self._remote, reference, limit_s=NETWORK_S)
+        self._run("fetch", "--quiet", "--no-tags", by, "--", self._remote, reference, limit_s=NETWORK_S)
         head = self._run("rev-parse", "--verify", "--quiet", "HEAD", check=False)
         if head.returncode:
             nothing = self._text("hash-object", "-t", "tree", "--stdin") or ""
@@ -208,7 +213,13 @@ class Repository:
         path = next(filter(is_private, _names(self._run("ls-tree", "-r", "-z", "--name-only", reference).stdout)), None)
         if path is not None:
             raise GitProblem(f"{_shown(path)} is in the repository; `git rm --cached` takes it out of the next commits")
-        options = ("--quiet", "--no-verify", "--no-signed", "--recurse-submodules=no")
+        options = (
+            "--quiet",
+            "--no-verify",
+            "--no-signed",
+            "--recurse-submodules=no",
+            "--receive-pack=git-receive-pack",
+        )
         self._run("push", *options, "--", self._remote, f"{reference}:{reference}", limit_s=NETWORK_S)
         return f"Pushed {branch} to {self._remote}"
 
@@ -248,7 +259,8 @@ class Repository:
 
     def _changed(self) -> list[str]:
         """Return the files that are to be committed. What is a link here would be one on other machines, too."""
-        found = self._run("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames").stdout
+        shown = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all")
+        found = self._run("status", *shown).stdout
         return sorted(
             path
             for state, path in ((entry[:2], entry[3:]) for entry in _names(found))
@@ -292,6 +304,11 @@ class Repository:
             raise GitProblem(NO_REPOSITORY)
         if self._address() is None:
             raise GitProblem(f"the repository has no remote {self._remote}")
+        for push in ((), ("--push",)):
+            if any(
+                map(self._is_inside, (self._text("remote", "get-url", "--all", *push, self._remote) or "").split("\n"))
+            ):
+                raise GitProblem(f"the remote {self._remote} is inside the workspace, where its hooks may be anybody's")
         present = self._checked_out()
         branch = self._branch or present
         if branch is None:
@@ -309,6 +326,14 @@ class Repository:
     def _address(self) -> str | None:
         """Return where a push to the configured remote goes."""
         return self._text("remote", "get-url", "--push", "--", self._remote)
+
+    def _is_inside(self, address: str) -> bool:
+        """Return whether the address is a path in the workspace."""
+        path = address.removeprefix("file://")
+        if "://" in path or ":" in path.partition("/")[0]:
+            return False
+        workspace = os.path.realpath(self._workspace)
+        return Path(os.path.realpath(os.path.join(workspace, path))).is_relative_to(workspace)
 
     def _has_credentials(self, address: str) -> bool:
         """Return whether git needs none for the address, or knows where to find some."""
@@ -353,15 +378,20 @@ class Repository:
         """Run git in the workspace. Raises GitProblem if it fails, unless ``check`` is False, or takes too long."""
         configured = [part for option in (*_OPTIONS, *options) for part in ("-c", option)]
         command = ["git", "--no-pager", *configured, *arguments]
-        if self._without_filters is None:
-            self._without_filters = {}  # while the filters are listed, which runs none
-            listed = self._run("config", "--name-only", "-z", "--get-regexp", _FILTERS, check=False).stdout
-            self._without_filters = _without_filters(_names(listed))
+        if self._without_programs is None:
+            self._without_programs = {}  # while they are listed, which runs none
+            listed = self._run("config", "--show-scope", "-z", "--get-regexp", PROGRAMS, check=False)
+            self._without_programs = without_programs(_names(listed.stdout))
+            if listed.returncode not in (0, 1) or self._without_programs is None:
+                self._without_programs = None
+                raise GitProblem(
+                    _last_line(listed.stderr) or "a partial clone, which is not used: git may run programs"
+                )
         try:
             process = subprocess.Popen(
                 command,
                 cwd=self._workspace,
-                env={**_environment(), **self._without_filters},
+                env={**_environment(), **self._without_programs},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -376,6 +406,10 @@ class Repository:
         except subprocess.TimeoutExpired:
             _end(process)
             raise GitProblem(f"git {_verb(arguments)} took longer than {limit_s:.0f} s") from None
+        except SystemExit:  # the daemon stops; a commit completes
+            if limit_s == NETWORK_S:
+                _end(process, _STOP_S)
+            raise
         if check and process.returncode:
             reason = _last_line(errors) or f"exit code {process.returncode}"
             raise GitProblem(f"git {_verb(arguments)}: {reason}")
@@ -390,6 +424,8 @@ def main(arguments: list[str]) -> int:
     for name in ("--author", "--remote", "--branch"):
         parser.add_argument(name, required=True)
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    die_with_supervisor(os.getppid(), signal.SIGTERM)
     repository = Repository(options.workspace, author=options.author, remote=options.remote, branch=options.branch)
     sys.stdout.buffer.write(msgspec.json.encode(perform(repository, options.action)))
     return 0
@@ -431,29 +467,12 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _without_filters(names: Sequence[str]) -> dict[str, str]:
-    """Return variables that switch off the filters with these keys: no program of a ``.git/config`` runs.
-
-    They stay required, so a file that needs one is reported and not committed as it is, perhaps unencrypted.
-    """
-    filters = sorted({name.rpartition(".")[0] for name in names})
-    values = [
-        (f"{each}.{key}", value)
-        for each in filters
-        for key, value in (("process", ""), ("clean", ""), ("smudge", ""), ("required", "true"))
-    ]
-    switched = {"GIT_CONFIG_COUNT": str(len(values))} if values else {}
-    for number, (key, value) in enumerate(values):
-        switched |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    return switched
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], wait_s: float = _END_S) -> None:
     """End git and what it has started; at first so that it can remove its lock files."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
-        until = time.monotonic() + _END_S
+        until = time.monotonic() + wait_s
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=max(0.0, until - time.monotonic()))
             return

@@ -5,10 +5,16 @@ Source: architecture.txt "How It Works" (5 s debounced git commit); docs/guides/
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import subprocess
+import sys
+import threading
 import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -20,7 +26,7 @@ from signet_actors.domain.workspace_git import EXCLUDE_BEGIN, GitAction
 from signet_actors.protocol.retention import GitDone
 from signet_actors.retention.periodic.git_commits import GitCommits
 from signet_actors.retention.work_process import WorkProcess
-from signet_actors.retention.workspace_git import GitProblem, Repository, WorkspaceGit
+from signet_actors.retention.workspace_git import GitProblem, Repository, WorkspaceGit, perform
 
 COMMITTING = GitConfig(auto_commit=True)
 
@@ -435,6 +441,7 @@ class Exchange:
     """A workspace with a remote, and another machine that pushes to it."""
 
     def __init__(self, root: Path) -> None:
+        root.mkdir(exist_ok=True)
         self.here = CommitHarness(root)
         self.remote, self.other = root / "remote.git", root / "other"
         self.here.git("init", "--quiet")
@@ -623,6 +630,235 @@ def test_no_filter_of_the_configuration_runs(harness: CommitHarness, tmp_path: P
     harness.pass_s(300)
     assert harness.committed() == {"AGENTS.md", "USER.md"}
     assert not ran.exists()
+
+
+PROMISED: Final = [("remote.x.uploadpack", "{run}"), ("remote.x.url", "{remote}")]
+PROGRAMS: Final[list[tuple[str, str, list[tuple[str, str]]]]] = [
+    ("by ssh", "ssh://nowhere.invalid/x", [("core.sshCommand", "{run}")]),
+    ("by ssh, without a scheme", "nowhere.invalid:x", [("core.sshCommand", "{run}")]),
+    ("a file that is included", "ssh://nowhere.invalid/x", [("include.path", "{included}")]),
+    ("a file that is included here", "ssh://nowhere.invalid/x", [("includeIf.gitdir:**.path", "{included}")]),
+    ("of the work tree", "ssh://nowhere.invalid/x", [("extensions.worktreeConfig", "true")]),
+    ("uploadpack", "{remote}", [("remote.origin.uploadpack", "{run}")]),
+    ("receivepack", "{remote}", [("remote.origin.receivepack", "{run}")]),
+    ("file uploadpack", "file://{remote}", [("remote.origin.uploadpack", "{run}")]),
+    ("gitProxy", "git://127.0.0.1:9/x", [("core.gitProxy", "{run}")]),
+    ("alternates", "{remote}", [("core.alternateRefsCommand", "{run}")]),
+    ("helper", "{http}/x", [("credential.helper", "{run}")]),
+    ("helper of a shell", "{http}/x", [("credential.helper", "!{run}")]),
+    ("helper for an address", "{http}/x", [("credential.{http}.helper", "{run}")]),
+    ("helper without a value", "{http}/x", [("credential.helper", ""), ("credential.helper", "{run}")]),
+    ("askPass", "{http}/x", [("core.askPass", "{run}")]),
+    ("ext", "ext::{run}", [("protocol.ext.allow", "always")]),
+    ("ext for all", "ext::{run}", [("protocol.allow", "always")]),
+    ("insteadOf", "https://host/x", [("url.ext::{run} .insteadOf", "https://host/"), ("protocol.ext.allow", "always")]),
+    ("pushInsteadOf", "{remote}", [("url.ext::{run} .pushInsteadOf", "/"), ("protocol.ext.allow", "always")]),
+    ("vcs", "{run}", [("remote.origin.vcs", "ext"), ("protocol.ext.allow", "always")]),
+    ("pushurl", "{remote}", [("remote.origin.pushurl", "ext::{run}"), ("protocol.ext.allow", "always")]),
+    ("hooks", "{remote}", [("core.hooksPath", "{hooks}")]),
+    ("fsmonitor", "{remote}", [("core.fsmonitor", "{run}")]),
+    ("pager", "{remote}", [("core.pager", "{run}"), ("pager.log", "true"), ("core.editor", "{run}")]),
+    ("signatures", "{remote}", [("gpg.program", "{run}"), ("commit.gpgSign", "true"), ("push.gpgSign", "if-asked")]),
+    ("diff", "{remote}", [("diff.external", "{run}"), ("diff.x.textconv", "{run}"), ("diff.x.command", "{run}")]),
+    ("promisor", "{remote}", [("remote.x.promisor", "true"), *PROMISED]),
+    ("partial", "{remote}", [("extensions.partialClone", "x"), *PROMISED]),
+    ("gc", "{remote}", [("gc.recentObjectsHook", "{run}"), ("gc.auto", "1"), ("maintenance.auto", "true")]),
+]
+RUN_BY_GIT: Final = {
+    *(
+        "by ssh",
+        "by ssh, without a scheme",
+        "a file that is included",
+        "a file that is included here",
+        "of the work tree",
+    ),
+    *("uploadpack", "receivepack", "file uploadpack", "gitProxy", "alternates", "helper"),
+    *(
+        "helper of a shell",
+        "helper for an address",
+        "helper without a value",
+        "askPass",
+        "ext",
+        "ext for all",
+        "insteadOf",
+    ),
+    *("pushInsteadOf", "vcs", "pushurl", "hooks", "fsmonitor", "promisor", "partial"),
+}
+"""The cases in which git itself, called in the workspace, runs the program."""
+
+
+@pytest.fixture
+def unauthorized() -> Iterator[str]:
+    """The address of a server that asks for a password."""
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="x"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_no_program_runs_that_the_configuration_of_the_repository_names(
+    tmp_path: Path, unauthorized: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For pull, push and what `git.autoSync` does; a plain git runs most of these programs."""
+    monkeypatch.setenv("GIT_TERMINAL_PROMPT", "0")
+    run_by_git = set()
+    made = Exchange(tmp_path / "made")
+    made.push(f"100644 {made.blob('From elsewhere.')}\tUSER.md")
+    for number, (name, url, keys) in enumerate(PROGRAMS):
+        root = tmp_path / str(number)
+        shutil.copytree(tmp_path / "made", root)
+        workspace, ran, run, included = (root / each for each in ("workspace", "ran", "run", "included"))
+        run.write_text(f"#!/bin/sh\ntouch {ran}\nexit 1\n")
+        run.chmod(0o755)
+        (root / "hooks").mkdir()
+        for hook in ("post-commit", "reference-transaction", "pre-push", "post-merge", "post-checkout"):
+            (root / "hooks" / hook).symlink_to(run)
+        included.write_text(f"[core]\n\tsshCommand = {run}\n")
+        if name == "of the work tree":
+            included.rename(workspace / ".git" / "config.worktree")
+        if name == "alternates":
+            (workspace / ".git" / "objects" / "info" / "alternates").write_text(f"{root}/other/.git/objects\n")
+        given = {"run": run, "remote": root / "remote.git", "http": unauthorized, "included": included}
+        for key, value in (("remote.origin.url", url), *keys):
+            words = [text.format(**given, hooks=root / "hooks") for text in (key, value)]
+            made.here.git("config", *(["--add"] if key != "remote.origin.url" else []), *words, directory=workspace)
+        if name in ("promisor", "partial"):
+            tree = made.here.git("rev-parse", "HEAD^{tree}", directory=workspace)
+            (workspace / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
+        (workspace / "SOUL.md").write_text("Be brief.\n")
+        repository = Repository(workspace, author="Ada <ada@example.com>", remote="origin", branch="")
+        actions: tuple[GitAction, ...] = ("status", "pull", "push", "commit", "sync")
+        said = [perform(repository, action).message for action in actions]
+        assert not ran.exists(), (name, said)
+        if url == "{remote}" and name not in ("pushInsteadOf", "pushurl", "promisor", "partial"):
+            assert said[1:3] == ["Pulled main from origin", "Pushed main to origin"], name
+        for arguments in (["status"], ["fetch", "origin"], ["push", "origin", "HEAD:refs/heads/x"], ["log", "--raw"]):
+            with contextlib.suppress(subprocess.CalledProcessError):
+                made.here.git(*arguments, directory=workspace)
+        if ran.exists():
+            run_by_git.add(name)
+    assert run_by_git == RUN_BY_GIT
+
+
+def script(path: Path, body: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_the_programs_of_the_users_own_configuration_run(
+    tmp_path: Path, unauthorized: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key, url in (
+        ("core.sshCommand", "ssh://nowhere.invalid/x"),
+        ("credential.helper", f"{unauthorized}/x"),
+        (f"credential.{unauthorized}.helper", f"{unauthorized}/x"),
+    ):
+        root = tmp_path / key.replace("/", "-")
+        exchange = Exchange(root)
+        users, foreign = (
+            script(root / name, f'echo "$@" >> {root / name}-ran; exit 1') for name in ("users", "foreign")
+        )
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(root / "gitconfig"))
+        monkeypatch.setenv("HOME", str(root))
+        for scope, run in (("--global", users), ("--local", foreign)):
+            exchange.here.git("config", scope, key, str(run))
+        (root / "gitconfig").rename(root / ".gitconfig")
+        monkeypatch.delenv("GIT_CONFIG_GLOBAL")
+        exchange.here.git("remote", "set-url", "origin", url)
+        repository = Repository(exchange.here.workspace, author="Ada <ada@example.com>", remote="origin", branch="")
+        for action in ("pull", "push"):
+            (root / "users-ran").unlink(missing_ok=True)
+            assert not perform(repository, action).success  # type: ignore[arg-type]
+            assert (root / "users-ran").exists(), (key, action)
+        assert not (root / "foreign-ran").exists(), key
+
+
+def test_a_remote_inside_the_workspace_is_refused(tmp_path: Path) -> None:
+    exchange = Exchange(tmp_path / "x")
+    here, inside = exchange.here, exchange.here.workspace / "evil.git"
+    here.git("clone", "--quiet", "--bare", str(exchange.remote), str(inside))
+    script(inside / "hooks" / "pre-receive", f"touch {tmp_path}/ran")
+    (tmp_path / "link").symlink_to(inside)
+    repository = Repository(here.workspace, author="Ada <ada@example.com>", remote="origin", branch="")
+    for url in (
+        "evil.git",
+        "./evil.git",
+        str(inside),
+        f"file://{inside}",
+        str(tmp_path / "link"),
+        "memory/../evil.git",
+    ):
+        here.git("remote", "set-url", "origin", url)
+        for action in ("pull", "push", "sync"):
+            assert "is inside the workspace" in perform(repository, action).message, url  # type: ignore[arg-type]
+    here.git("remote", "set-url", "origin", str(exchange.remote))
+    here.git("config", "remote.origin.pushurl", str(inside))
+    assert "is inside the workspace" in perform(repository, "push").message
+    here.git("config", "--unset", "remote.origin.pushurl")
+    assert perform(repository, "push").success
+    assert not (tmp_path / "ran").exists()
+
+
+def test_no_filter_of_a_repository_inside_the_workspace_runs(harness: CommitHarness, tmp_path: Path) -> None:
+    inner = harness.workspace / "inner"
+    inner.mkdir()
+    harness.git("init", "--quiet")
+    harness.git("init", "--quiet", directory=inner)
+    (inner / "a.txt").write_text("1\n")
+    harness.git("add", ".", directory=inner)
+    harness.git("commit", "--quiet", "-m", "1", directory=inner)
+    harness.git("add", "inner")
+    (inner / ".gitattributes").write_text("* filter=x\n")
+    harness.git("config", "filter.x.clean", f"touch {tmp_path}/ran; cat", directory=inner)
+    (inner / "a.txt").write_text("2\n")
+    harness.pass_s(7)
+    assert harness.ask("status").state.is_repo
+    assert not (tmp_path / "ran").exists()
+    harness.git("status")
+    assert (tmp_path / "ran").exists(), "git itself runs it"
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_an_exchange_ends_with_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_killed: bool) -> None:
+    exchange = Exchange(tmp_path / "x")
+    hangs = script(tmp_path / "home" / "ssh", f"echo $$ > {tmp_path}/pid; trap '' TERM; while :; do sleep 1; done")
+    (tmp_path / "home" / ".gitconfig").write_text(f"[core]\n\tsshCommand = {hangs}\n")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    exchange.here.git("remote", "set-url", "origin", "ssh://nowhere.invalid/x")
+    command = (
+        "import sys, time; from pathlib import Path; from signet_actors.config.git_schema import GitConfig;"
+        "from signet_actors.retention.workspace_git import WorkspaceGit;"
+        f"work = WorkspaceGit(Path({str(exchange.here.workspace)!r}), 'pull', GitConfig());"
+        "sys.stdin.read(); work.stop()"
+    )
+    with subprocess.Popen([sys.executable, "-c", command], stdin=subprocess.PIPE) as retention:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        started = int((tmp_path / "pid").read_text())
+        if is_killed:
+            retention.kill()
+        else:
+            assert retention.stdin is not None
+            retention.stdin.close()
+        retention.wait(60)
+    while Path(f"/proc/{started}").exists() and "Z" not in Path(f"/proc/{started}/stat").read_text().split(")")[-1]:
+        assert time.monotonic() < deadline + 60
+        time.sleep(0.05)
 
 
 def test_no_program_is_started_as_a_remote(harness: CommitHarness, tmp_path: Path) -> None:

@@ -27,15 +27,15 @@ def tie_to_supervisor(supervisor_pid: int) -> bool:
     return die_with_supervisor(supervisor_pid)
 
 
-def die_with_supervisor(supervisor_pid: int) -> bool:
+def die_with_supervisor(supervisor_pid: int, number: int = signal.SIGKILL) -> bool:
     """Make this process end with ``supervisor_pid``; return False if that has exited already.
 
-    On Linux the kernel sends SIGKILL when the parent exits; comparing the parent's pid afterwards closes the race in
+    On Linux the kernel sends the signal when the parent exits; comparing the parent's pid afterwards closes the race in
     which it exited first. Elsewhere the loops compare at each heartbeat.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
-        if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        if libc.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0) != 0:
             code = ctypes.get_errno()
             raise OSError(code, os.strerror(code), "prctl(PR_SET_PDEATHSIG)")
     return supervisor_is_alive(supervisor_pid)
