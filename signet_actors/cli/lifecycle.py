@@ -190,6 +190,10 @@ def launch(workspace: Path, environment: Mapping[str, str]) -> tuple[subprocess.
             env={**environment, WORKSPACE_VARIABLE: str(workspace)},  # a relative path would be taken from ``cwd``
             start_new_session=True,
         )
+    except BlockingIOError as error:
+        raise ConfigError(
+            "no more processes may run for this user: end some, or raise the limit (`ulimit -u`)"
+        ) from error
     finally:
         os.close(descriptor)
     return child, start_log

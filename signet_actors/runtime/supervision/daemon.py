@@ -29,7 +29,7 @@ from signet_actors.runtime.messaging.sockets import (
     socket_directory,
 )
 from signet_actors.runtime.processes.child_context import ChildContext
-from signet_actors.runtime.processes.descriptor_limit import raise_limit
+from signet_actors.runtime.processes.descriptor_limit import raise_limit, raise_process_limit
 from signet_actors.runtime.processes.signals import signal_pipe, unblock_all
 from signet_actors.runtime.processes.terminal import open_standard_streams, say
 from signet_actors.runtime.supervision.children import ChildSpec
@@ -63,6 +63,7 @@ def run_supervisor(
     lock = WorkspaceLock(directories)
     try:
         raise_limit()
+        raise_process_limit()
         loaded = load()
         directories.ensure()
         directories.refuse_irregular_files()
