@@ -1,4 +1,4 @@
-"""Keep the current working directory out of the import path of our processes.
+"""Keep the current working directory out of the import path of our processes, and another interpreter from them.
 
 A daemon is often started in a project of the user, where a ``json.py`` would be imported instead of the library's. The
 option ``-P`` does not cover an empty or relative entry of ``PYTHONPATH``. Imports nothing that Python has not loaded.
@@ -12,13 +12,15 @@ import os
 import sys
 
 _VARIABLE = "PYTHONPATH"
+_INTERPRETER = "PYTHONEXECUTABLE"
+"""Names the program that Python takes for itself, ``sys.executable``, which later processes would run."""
 
 
 def leave_working_directory(*, program: bool = False) -> None:
     """Remove the relative entries of ``PYTHONPATH`` from the import path, and from the environment of later processes.
 
-    With ``program``, this process was started with ``python -m``: also remove the working directory, which is the first
-    entry then, unless ``-P`` was given.
+    These have this interpreter, whatever the environment calls it. With ``program``, this process was started with
+    ``python -m``: also remove the working directory, which is the first entry then, unless ``-P`` was given.
     """
     try:
         here = os.getcwd()
@@ -26,6 +28,10 @@ def leave_working_directory(*, program: bool = False) -> None:
         here = ""
     if program and not sys.flags.safe_path and sys.path and sys.path[0] in ("", here):
         del sys.path[0]
+    if os.environ.pop(_INTERPRETER, None) and sys.platform == "linux":
+        running = os.path.realpath("/proc/self/exe")
+        if os.path.realpath(sys.executable) != running and os.path.basename(running).startswith("python"):
+            sys.executable = running
     given = os.environ.get(_VARIABLE)
     if not given:
         return
