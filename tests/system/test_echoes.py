@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from tests.support.bus_harness import eventually
+from tests.support.live_daemon import Client
 from tests.support.scripted_model import data_of, stage_of
 from tests.system.test_pipeline import derived, finished, pipeline
 
 pytestmark = pytest.mark.system
 
+LAST = "## From Memory: Last Session"
 TOLD = "The gateway of the homelab listens on port 3850."
 NEWS = "Noor moved the firewall to the cellar on Monday."
 MARKS = """[signet:recall | query="gateway port" | results=1 | engine=hybrid]
@@ -59,3 +63,31 @@ def test_hints_are_generated_from_the_users_text_only() -> None:
         asked = [data_of(asked.prompt)[-1] for asked in provider.asked if stage_of(asked.prompt) == "hints"]
         assert asked[0] == NEWS
         assert not [text for text in asked if "3850" in text]
+
+
+@pytest.mark.parametrize(
+    "own", ["1. rename the module\n2. run the tests", "- rename it\n- test it", "Please rename it."]
+)
+def test_what_a_person_writes_behind_the_start_of_a_session_is_stored_without_the_start(room: Client, own: str) -> None:
+    about = {"harness": "x", "project": "/srv/quay"}
+    room.remember("Never push to the branch quay", type="rule", project="/srv/quay")
+    room.remember("We decided to use four cranes", type="decision", project="/srv/quay")
+    said = [{"role": "user", "content": "Where is the crane?"}, {"role": "assistant", "content": "At the quay."}]
+    keys = (f"echo-{number}" for number in itertools.count())
+
+    def started() -> tuple[str, str]:
+        key = next(keys)
+        return key, room.post("/api/hooks/session-start", {**about, "sessionKey": key}).ok()["inject"]
+
+    first, _ = started()
+    room.post("/api/hooks/session-end", {**about, "sessionKey": first, "transcript": said}).ok()
+    key, start = eventually(lambda: (found := started()) and LAST in found[1] and found, what="the last session")
+    for mark in ("## Active Constraints", "## From Memory: Preferences and Decisions"):
+        assert mark in start
+    words = [{"role": "user", "content": f"{start}\n\n{own}"}, said[1]]
+    room.post("/api/hooks/session-end", {**about, "sessionKey": key, "transcript": words}).ok()
+    turns = room.get(f"/api/sessions/{key}/transcript", view="turns").ok()["turns"]
+    assert [turn["content"] for turn in turns] == [own, said[1]["content"]]
+    summary = {**about, "sessionKey": key, "summary": f"1. Request:\n   cranes\n\n{start}\n\n{own}"}
+    stored = room.post("/api/hooks/compaction-complete", summary).ok()["memoryId"]
+    assert room.memory(stored)["content"].split() == f"1. Request: cranes {own}".split()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signet_actors.domain.checkpoints import recovery_text
 from signet_actors.domain.chunking import distinct_chunks
 from signet_actors.domain.extraction.injected_text import (
     OPENINGS,
@@ -17,7 +18,7 @@ from signet_actors.domain.extraction.injected_text import (
     without_injected,
 )
 from signet_actors.domain.normalization import storage_content
-from signet_actors.domain.session_inject import IdentityFile, session_start
+from signet_actors.domain.session_inject import IdentityFile, Line, Peer, session_start
 from signet_actors.domain.windowed_search import WINDOW
 from tests.support.model_answers import notes
 
@@ -266,3 +267,77 @@ def test_a_start_that_ends_with_a_file_is_removed_and_the_words_around_it_stay(b
 def test_a_sentence_about_the_banner_removes_no_section_of_the_user() -> None:
     text = "The line [memory active | x] comes first.\n\n## Soul\nMy own words."
     assert without_injected(text)[0].endswith("## Soul\nMy own words.")
+
+
+MEMORY = Line("01a2256a-11f9-7c81-8000-000000000000", "Never push to main", ("git",), "2026-11-29T03:00:00.000Z")
+LONG = MEMORY._replace(content="Release:\n```\nmake release\n```", tags=())
+SAID = "The last session of this project (claude-code) ended Nov 29, 2026 at 04:00:"
+GIVEN = {
+    "constraints": {"constraints": [MEMORY, LONG]},
+    "constraints, some left out": {"constraints": [MEMORY], "all_constraints": 4},
+    "preferences": {"preferred": [MEMORY, LONG]},
+    "what was used": {"used": [MEMORY, MEMORY]},
+    "a summary": {"last_session": [MEMORY._replace(content="Fixed the login. " * 60)]},
+    "the last session": {"recovery": recovery_text(SAID, "- Last prompt: fix it\n- Last answer: done", 2000)},
+    "peers": {"constraints": [MEMORY], "peers": [Peer("s-2", "codex", 60_000)]},
+    "a status": {"constraints": [MEMORY], "status": ["- memories are found by words only"]},
+    "all": {"constraints": [LONG], "preferred": [MEMORY], "used": [MEMORY], "since": "[since last session: 1 new]"},
+}
+OWN_TEXTS = (
+    "1. rename the module\n2. run the tests",
+    "1) rename the module\n2) run the tests",
+    "10. rename the module",
+    "- rename the module\n- run the tests",
+    "* rename the module\n* run the tests",
+    "\u2022 rename the module",
+    "- rename the module\n  and its tests\n- run them",
+    "8. Current Work:\n   - Editing login.py",
+    "   8. Current Work:\n   Editing login.py",
+    "    def login():\n        return True",
+    "please rename the module",
+    "Please:\n1. rename the module\n2. run the tests",
+    "## Task\n1. rename the module",
+    "### Files\n- login.py\n- tests/test_login.py",
+    "- [ ] rename the module\n- [x] run the tests",
+    "- 2026-11-29: rename the module",
+    "- rename it (see the older id)",
+    "1. due on Monday (Nov 30, 2026)",
+    "```\n- name: build\n```",
+    "| a | b |\n| - | - |",
+    "> 1. quoted",
+    "- one\n\n- two\n\n1. three",
+)
+
+
+def start_with(**sections: object) -> str:
+    empty = {"files": (), "constraints": (), "preferred": (), "used": (), "since": None, "has_tools": True}
+    return session_start(session_key="s-1", **{**empty, **sections}).text  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("sections", GIVEN.values(), ids=GIVEN)
+def test_what_a_person_writes_behind_a_start_stays_and_the_start_is_removed_wholly(sections: dict[str, object]) -> None:
+    start = start_with(**sections)
+    assert without_injected(start)[0] == ""
+    for own in OWN_TEXTS:
+        for gap in ("\n\n", "\n\n\n", "\n \n"):
+            assert without_injected(f"{start}{gap}{own}")[0] == own.lstrip(), own
+            assert without_injected(f"{own}\n\n{start}{gap}{own}")[0] == f"{own}\n{own}".lstrip(), own
+    assert without_injected(f"{start}\n1. rename the module")[0] == "1. rename the module"
+    assert without_injected(one_line(f"{start}\n1. rename the module"))[0].endswith("rename the module")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## Active Constraints\n- Never push\n- Use tabs",
+        "## Active Constraints\n\n- Never push\n- Use tabs",
+        "## Active Constraints\n- Never push (Nov 2, 2026)\n\n- Use tabs [style] (Nov 3, 2026)",
+        "## Active Constraints\n- Never push (id 01a2256a) (Nov 2, 2026)\n\n- Use tabs (id 01a2256b) (Nov 3, 2026)",
+        "## From Memory: Used Before\n- a\n  | x |\n  - nested\n- b",
+        f"{RECALL}\n1. The gateway listens on 3850\n\n2. The metrics are on 9090",
+        "## Relevant Memories (auto-loaded | scored | 2 results)\n- a\n\n- b",
+    ],
+)
+def test_lists_of_this_and_earlier_releases_are_removed_wholly(text: str) -> None:
+    assert without_injected(text)[0] == ""
+    assert without_injected(f"{text}\n\n1. mine")[0] == "1. mine"

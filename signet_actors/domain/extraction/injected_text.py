@@ -26,6 +26,7 @@ Span: TypeAlias = tuple[int, int]
 _MAX_ITEMS: Final = 100
 _MAX_ITEM_CHARS: Final = 2_000
 _MAX_FEEDBACK_CHARS: Final = 20_000
+_END_CHARS: Final = 40
 
 OPENINGS: Final = {
     "[signet:recall |": r'[^\[\]\n"]{0,100}+(?>(?:"[^"\n]{0,1000}+")?)[^\[\]\n]{0,200}+\]',
@@ -272,7 +273,7 @@ def _end(text: str, mark: re.Match[str]) -> int:
     if name in _PROSE_HEADINGS:
         return _prose_end(text, at) if by_lines else at
     count = _RESULTS.search(name)
-    most = int(count[1]) if count is not None else _MAX_ITEMS
+    most = int(count[1]) if count is not None else None
     return _lines_end(text, at, most) if by_lines else _items_end(text, at, begin, most)
 
 
@@ -285,27 +286,33 @@ def _starts_with_role(text: str, at: int) -> bool:
     return _ROLE.match(text, at) is not None
 
 
-def _lines_end(text: str, at: int, most: int) -> int:
+def _lines_end(text: str, at: int, most: int | None) -> int:
     """Return the end of the list that follows: up to ``most`` items with their indented lines and blank lines.
 
-    A bullet that stands further right than that of the first item is a part of one.
+    A bullet that stands further right than that of the first item is a part of one. None: the mark tells no number.
+    Then a person's list may follow: an item is never numbered, and behind a blank line it ends like a memory.
     """
     items, end, indent = 0, at, 0
+    after_blank = False
     at = _line_end(text, at)
     while at < len(text):
         begin, stop = at + 1, _line_end(text, at + 1)
-        line = text[begin : begin + 8]
+        line = text[begin : min(begin + 8, stop)]
         blanks = len(line) - len(line.lstrip())
-        if _BULLET.match(line.lstrip()) and (not items or blanks < indent + 2):
+        bullet = _BULLET.match(line.lstrip())
+        if bullet is not None and (not items or blanks < indent + 2):
             items += 1
             indent = blanks if items == 1 else indent
-            if items > most:
+            ends_as_memory = items == 1 or _ITEM_END.search(text, max(begin, stop - _END_CHARS), stop)
+            is_own = bullet[0][0].isdigit() or (after_blank and not ends_as_memory)
+            if items > (_MAX_ITEMS if most is None else most) or (most is None and is_own):
                 break
             end = stop
-        elif items and line.startswith("  ") and line.strip():
+        elif items and not after_blank and line.startswith("  ") and line.strip():
             end = stop
         elif text[begin:stop].strip():
             break
+        after_blank = begin == stop or not text[begin:stop].strip()
         at = stop
     return end
 
@@ -325,15 +332,16 @@ def _ends_prose(text: str, at: int) -> bool:
     return _HEADING.match(text, at) is not None or _starts_with_role(text, at) or text.startswith("[", at)
 
 
-def _items_end(text: str, at: int, begin: int, most: int) -> int:
+def _items_end(text: str, at: int, begin: int, most: int | None) -> int:
     """Return the end of a list in a single line.
 
     An item ends at its date, else at the next item, else at the end of its sentence.
     """
     end = at
+    is_counted, most = most is not None, _MAX_ITEMS if most is None else most
     for number in range(1, most + 1):
         bullet = _BULLET.match(text, begin)
-        if bullet is None:
+        if bullet is None or (bullet[0][0].isdigit() and not is_counted):
             break
         stop = min(_line_end(text, begin), bullet.end() + _MAX_ITEM_CHARS)
         others = _MARK.search(text, bullet.end(), stop)
