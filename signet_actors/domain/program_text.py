@@ -206,13 +206,17 @@ _AGENT: Final = frozenset(
 _AGENT_ERROR: Final = re.compile(
     r"(?:Please run /login · )?API Error(?:"
     r": \d{3}(?: ?\{.*\}| (?:Overloaded|Internal server error|Bad Gateway|Service Unavailable)[^\n]{0,200})?"
-    r"|: (?:Request timed out|Connection error|Request was aborted)\.?[^\n]{0,200}"
+    r"|: \d{3} (?:overloaded|rate_limit|api)_error"
+    r"|: (?:Request timed out|Connection error|Request was aborted|Unable to connect|Request rejected \(\d{3}\))"
+    r"\.?[^\n]{0,200}"
     r"| \([^\n]{1,200}\)[^\n]{0,80})\Z"
     r"|Claude(?: AI)? usage limit reached[^\n]{0,120}\Z"
     r"|You've hit your[^\n]{0,40} limit · resets[^\n]{0,80}\Z",
     re.DOTALL,
 )
 
+_PLAN: Final = "Implement the following plan:\n\n"
+_AFTER_PLAN: Final = "\n\nIf you need specific details from before exiting plan mode ("
 _HAND_OVER: Final = re.compile(
     r"Another language model started to solve this problem and produced a summary of its thinking process\. "
     r"(?:You also have access to the |Here is the |Use this)"
@@ -265,6 +269,12 @@ def begins_as_program(text: str) -> bool:
     if found is not None and found[1].lower() in _ATTACHED | _AROUND:
         return True
     return _MESSAGE_BEGIN.match(text) is not None or is_hand_over(text)
+
+
+def is_accepted_plan(text: str) -> bool:
+    """Return True if the message is the plan of a model, which Claude Code hands to a new one when it is accepted."""
+    text = text.lstrip()
+    return text.startswith(_PLAN) and (text.startswith("# ", len(_PLAN)) or _AFTER_PLAN in text)
 
 
 def is_hand_over(text: str) -> bool:

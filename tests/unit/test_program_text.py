@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from signet_actors.domain.program_text import begins_as_program, said_by_agent, said_by_user, summary_of
+from signet_actors.domain.transcripts.turns import turn_of
 from tests.support.program_messages import (
     AGENTS,
     CAVEAT,
@@ -294,6 +295,11 @@ def test_what_a_person_writes_about_such_text_stays(text: str) -> None:
         'API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}',
         "API Error: 500 Internal server error. This is a server-side issue, try again in a moment.",
         "API Error: Request timed out.",
+        "API Error: 529 Overloaded. This is a server-side issue, usually temporary \u2014 try again in a moment.",
+        "API Error: 529 overloaded_error",
+        "API Error: 429",
+        "API Error: Request rejected (429) \u00b7 [1308][Usage limit reached for 5 hour.]",
+        "API Error: Unable to connect to API (ECONNREFUSED)",
         "API Error (Connection error.) · Retrying in 4 seconds… (attempt 3/10)",
         'Please run /login · API Error: 401 {"type":"error"}',
         "Claude AI usage limit reached|1764350000",
@@ -311,6 +317,8 @@ def test_a_notice_of_the_program_is_no_answer_of_the_agent(text: str) -> None:
     [
         "API Error: 529 means that the service is overloaded. Retry with a pause.",
         "The log has `API Error: 500`, so the service failed.",
+        "API Error: 529 comes from their side.",
+        "API Error: Unable to connect\nThat is what the log says; the proxy was off.",
         "No response requested. I leave the file as it is.",
         "Prompt is too long for the small model; use the large one.",
         "Got it. Thanks for the context! The port is 5433.",
@@ -378,3 +386,34 @@ def test_a_fact_that_repeats_the_text_of_a_program_is_known_by_its_begin() -> No
         *("System: Please continue. with plan B", "# AGENTS.md instructions for the team: we use tabs."),
     ):
         assert not begins_as_program(text)
+
+
+PLAN_END: Final = (
+    "\n\n\nIf you need specific details from before exiting plan mode (like exact code snippets, error messages, or"
+    " content you generated), read the full transcript at: /home/ann/.claude/projects/-srv-shop/eca65bbc.jsonl"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "role"),
+    [
+        ("Implement the following plan:\n\n# Plan: rename the module\n\n## Context\n- a", "system"),
+        ("\nImplement the following plan:\n\n# Rename\n", "system"),
+        (f"Implement the following plan:\n\n## Rename\n1. move it{PLAN_END}", "system"),
+        (
+            f"Implement the following plan:\n\nMove it, then test.{PLAN_END}\n\nUser feedback on this plan: no mocks",
+            "system",
+        ),
+        ("Implement the following plan:\n1. rename the module", "user"),
+        ("Implement the following plan:\n\n1. rename the module\n2. test", "user"),
+        ("Implement the following plan: # of workers is two", "user"),
+        ("Please implement the following plan:\n\n# Rename", "user"),
+        ("Implement the following plan", "user"),
+        ("Implement the following plan:\n\n#5 first, then #6", "user"),
+    ],
+)
+def test_a_plan_that_the_program_hands_over_is_not_what_the_user_typed(text: str, role: str) -> None:
+    for record in ("user", "human"):
+        turn = turn_of(record, text)
+        assert turn is not None
+        assert (turn.role, turn.text) == (role, text.strip())

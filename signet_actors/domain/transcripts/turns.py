@@ -15,7 +15,7 @@ from itertools import chain, repeat
 from typing import Final, Literal, NamedTuple
 
 from signet_actors.domain.normalization import sanitize_text
-from signet_actors.domain.program_text import is_hand_over, said_by_agent, said_by_user, summary_of
+from signet_actors.domain.program_text import is_accepted_plan, is_hand_over, said_by_agent, said_by_user, summary_of
 
 Role = Literal["user", "assistant", "system", "text"]
 """Who said it; ``text``: a part of a transcript whose format is not known."""
@@ -123,11 +123,12 @@ class StoredTurn(NamedTuple):
 def turn_of(role: str | None, text: str, said_at: str | None = None) -> Turn | None:
     """Return the turn, or None if nothing of such a role is kept or nothing was said.
 
-    What a program said in the name of the user or the agent is left out; a summary that it hands over is the system's.
+    What a program said in the name of the user or the agent is left out; a summary or a plan that it hands over is the
+    system's.
     """
     known = ROLES.get(role.strip().lower()) if role is not None and len(role) <= PIECE_CHARS else None
     text = sanitize_text(text)
-    if known == "user" and is_hand_over(text):
+    if known == "user" and (is_hand_over(text) or is_accepted_plan(text)):
         known = "system"
     if known == "system":
         text = summary_of(text)
