@@ -152,6 +152,7 @@ async def store_capture(
     captured_at: str | None,
     ended: bool = False,
     then: Literal["goes_on", "extract", "dropped"] | None = None,
+    is_off: bool = False,
 ) -> StoredCapture | None:
     """Store all parts for the caller's agent; return what was added, None if the session was forgotten.
 
@@ -186,6 +187,7 @@ async def store_capture(
                 captured_at=captured_at,
                 ended=ended and number == count,
                 then=then if number == count else None,
+                is_off=is_off,
             )
             try:
                 done = await call.ask_writer_unkeyed(command)

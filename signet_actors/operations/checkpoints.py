@@ -141,6 +141,7 @@ LIST_SESSION: Final[Operation[SessionCheckpointsRequest, CheckpointsReply]] = Op
 )
 MAKE: Final[Operation[MakeCheckpointRequest, MakeCheckpointReply]] = Operation(
     name="checkpoints.make",
+    while_off=True,
     summary="Make a checkpoint of a session",
     tag="Sessions",
     method="POST",

@@ -36,6 +36,11 @@ OWNERS_SESSION: Final = "`sessionKey`, as if none were sent"
 """``owner_parts`` of what takes a session: another user's request could claim, empty or read a session of the owner."""
 
 
+_OF_MEMORY: Final = frozenset(
+    {Permission.REMEMBER, Permission.RECALL, Permission.MODIFY, Permission.FORGET, Permission.RECOVER}
+)
+
+
 class Effect(Enum):
     """What an operation changes.
 
@@ -118,6 +123,7 @@ class Operation(Generic[RequestT, ReplyT]):
     - ``memory_ids``: parameters of the path and fields of the request that hold ids of memories, where the beginning of
       an id counts as the id. Live memories count before deleted ones; with ``deleted_first`` after them.
     - ``performs``: its requests are requests of other operations, each of which is a read or a write of its own.
+    - ``while_off``: a session for which memory is switched off may ask for it, or the handler answers such a session.
     - ``tool``: None if models are not offered the operation.
     - ``hook``: set for a hook without a handler of its own.
     """
@@ -149,6 +155,7 @@ class Operation(Generic[RequestT, ReplyT]):
     memory_ids: tuple[str, ...] = ()
     deleted_first: bool = False
     performs: bool = False
+    while_off: bool = False
     tool: Tool | None = None
     hook: Hook | None = None
 
@@ -172,6 +179,11 @@ class Operation(Generic[RequestT, ReplyT]):
     def changes_memories(self) -> bool:
         """True if a request may change memories."""
         return self.effect in {Effect.MEMORIES, Effect.MAYBE_MEMORIES}
+
+    @property
+    def needs_memory_on(self) -> bool:
+        """True if it is refused to a session for which memory is switched off; a hook answers such a session itself."""
+        return self.permission in _OF_MEMORY and not (self.while_off or self.lenient)
 
     @property
     def has_effect(self) -> bool:

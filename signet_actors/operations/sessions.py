@@ -73,6 +73,7 @@ class BypassReply(msgspec.Struct, frozen=True):
 
 LIST: Final[Operation[AgentField, SessionsReply]] = Operation(
     name="sessions.list",
+    while_off=True,
     summary="Active sessions",
     tag="Sessions",
     method="GET",
@@ -85,6 +86,7 @@ LIST: Final[Operation[AgentField, SessionsReply]] = Operation(
 )
 GET: Final[Operation[AgentField, Session]] = Operation(
     name="sessions.get",
+    while_off=True,
     summary="One session",
     tag="Sessions",
     method="GET",
@@ -97,6 +99,7 @@ GET: Final[Operation[AgentField, Session]] = Operation(
 )
 BYPASS: Final[Operation[BypassRequest, BypassReply]] = Operation(
     name="sessions.bypass",
+    while_off=True,
     summary="Switch memory off or on for a session",
     tag="Sessions",
     method="POST",
@@ -109,12 +112,13 @@ BYPASS: Final[Operation[BypassRequest, BypassReply]] = Operation(
     served_by="writer",
     effect=Effect.OTHER,
     keyed=False,
-    description="Hooks of a bypassed session inject nothing and store nothing. The switch is on disk before the reply.",
+    description="A bypassed session receives nothing and stores nothing: hooks skip it, other requests that name it "
+    "are refused. What is said meanwhile is never stored. The switch is on disk before the reply.",
     tool=Tool(
         name="session_bypass",
         title="Switch memory off for a session",
-        description="Switch memory off or on for a session, when the user asks for it. While it is off, nothing of the "
-        "session is stored by itself, and nothing is added to it.",
+        description="Switch memory off or on for a session, when the user asks for it. While it is off, the "
+        "session receives nothing and stores nothing, by tools neither; what is said then is never stored.",
         fields={"session_key": "The key of the session", "enabled": "true: memory off; false: memory on again"},
         required=("enabled",),
         renamed={"key": "session_key"},
@@ -122,6 +126,7 @@ BYPASS: Final[Operation[BypassRequest, BypassReply]] = Operation(
 )
 RENEW: Final[Operation[AgentField, RenewedSession]] = Operation(
     name="sessions.renew",
+    while_off=True,
     summary="Keep the claim of a session",
     tag="Sessions",
     method="POST",

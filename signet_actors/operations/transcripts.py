@@ -311,6 +311,7 @@ GET_TRANSCRIPT: Final[Operation[GetTranscriptRequest, TranscriptReply]] = Operat
 )
 SEARCH_SESSIONS: Final[Operation[SearchSessionsRequest, SearchSessionsReply]] = Operation(
     name="sessions.search",
+    while_off=True,
     summary="Search the transcripts of sessions",
     tag="Sessions",
     method="POST",
@@ -352,6 +353,7 @@ LIST_PAST: Final[Operation[ListPastRequest, PastSessionsReply]] = Operation(
 )
 FORGET_TRANSCRIPT: Final[Operation[ForgetTranscriptRequest, ForgetTranscriptReply]] = Operation(
     name="sessions.forget_transcript",
+    while_off=True,
     summary="Erase the transcript of a session",
     tag="Sessions",
     method="DELETE",

@@ -90,12 +90,14 @@ class SessionFound(Message, frozen=True, tag="searcher.session_found"):
     """The stored state of a session, None if there is none, and what it received in its present epoch.
 
     ``returned``: the last ``MAX_RECEIVED`` memories, the first received one first.
-    ``bypassed``: memory is switched off for the session of all agents. ``agent_known``: the agent has a read policy.
+    ``bypassed``: memory is switched off for the session of all agents; ``paused``: it is, or was.
+    ``agent_known``: the agent has a read policy.
     """
 
     context: SessionContext | None = None
     returned: list[ReturnedRow] = []
     bypassed: bool = False
+    paused: bool = False
     agent_known: bool = True
 
 

@@ -58,7 +58,8 @@ class StoreTurns(Request[TranscriptStored], frozen=True, tag="writer.store_turns
     A capture is sent in parts, in order. ``previous`` is the position of the part before this one, None for the first.
     ``ended``: the session reported its end, and this is the last part, perhaps without turns. ``then`` tells of a last
     part what else follows: the session ``goes_on``; it goes on, and a job is to ``extract`` what none has seen; or it
-    ended and is ``dropped``, so that no job is made of it. None: it is one of the past.
+    ended and is ``dropped``, so that no job is made of it. None: it is one of the past. ``is_off``: memory is off for
+    the session, so that nothing is stored but by what its turns are known in copies.
     """
 
     session_key: str
@@ -71,6 +72,7 @@ class StoreTurns(Request[TranscriptStored], frozen=True, tag="writer.store_turns
     captured_at: str | None = None
     ended: bool = False
     then: Literal["goes_on", "extract", "dropped"] | None = None
+    is_off: bool = False
 
 
 class TranscriptForgotten(Message, frozen=True, tag="writer.transcript_forgotten"):

@@ -189,8 +189,11 @@ def test_a_bypassed_session_has_no_checkpoints(daemon: LiveDaemon) -> None:
 def test_what_a_session_does_while_it_is_bypassed_is_in_no_checkpoint(daemon: LiveDaemon) -> None:
     hook(daemon.api, "session-start", sessionKey="off-and-on")
     daemon.api.post("/api/sessions/off-and-on/bypass", {"enabled": True}).ok()
-    daemon.api.recall("the name of my doctor", sessionKey="off-and-on")
-    daemon.api.remember("The harbour has three cranes", sessionKey="off-and-on")
+    asked = {"query": "the name of my doctor", "content": "The harbour has three cranes", "sessionKey": "off-and-on"}
+    for path in ("/api/memory/recall", "/api/memory/remember"):
+        assert daemon.api.post(path, asked).status == 403
+    hook(daemon.api, "recall", query="the name of my doctor", sessionKey="off-and-on")
+    hook(daemon.api, "remember", content="The harbour has three cranes", sessionKey="off-and-on")
     daemon.api.post("/api/sessions/off-and-on/bypass", {"enabled": False}).ok()
     daemon.api.post("/api/checkpoints", {"sessionKey": "off-and-on"}).ok()
     (one,) = of_session(daemon.api, "off-and-on")

@@ -20,6 +20,7 @@ from signet_actors.protocol.searcher import (
     MemoryListed,
     ResolveIds,
 )
+from signet_actors.protocol.sessions import GetSession, SessionFound
 from signet_actors.protocol.writer import (
     ChunksRemembered,
     Remember,
@@ -35,6 +36,7 @@ FULL_ID = "6f1c3b52-6c52-4d10-9d6e-4a7e7a2f0b11"
 def api(tmp_path: Path) -> MemoryApi:
     made = MemoryApi(tmp_path)
     made.bus.script[Remember] = remembered
+    made.bus.script[GetSession] = SessionFound()
     return made
 
 

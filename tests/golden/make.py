@@ -24,7 +24,7 @@ from signet_actors.protocol.message import Principal, message_of
 from signet_actors.protocol.pipeline import ApproveProposal, RecordUsage, ReserveCalls, StoreHints, UndoRun
 from signet_actors.protocol.session_memories import OfferedMemory, Rating, RecordFeedback
 from signet_actors.protocol.session_summaries import RecordNote, StoreSummary
-from signet_actors.protocol.sessions import RecordSessions, ReturnedMemory, SessionContext
+from signet_actors.protocol.sessions import RecordSessions, ReturnedMemory, SessionContext, SetBypass
 from signet_actors.protocol.transcripts import CapturedTurn, ForgetTranscript, StoreTurns
 from signet_actors.protocol.writer import (
     ForgetMany,
@@ -132,6 +132,11 @@ def carry_out(room: PipelineHarness) -> None:
     returned = ReturnedMemory("golden-session", "default", 1, changed.id, request_key="first")
     offered = OfferedMemory("golden-session", "default", changed.id, "session_start", 1, was_injected=True, hits=1)
     room.ask(RecordSessions((session,), (returned,), (offered,)))
+    room.ask(SetBypass("golden-paused", "default", began, bypassed=True))
+    (secret,) = stored_turns([Turn("user", "This golden secret was said while memory was off", "2027-01-01")], str)
+    row = CapturedTurn(secret.basis, secret.number, secret.role, secret.text, None, secret.said_at)
+    room.ask(StoreTurns("golden-paused", "default", "codex", (row,)))
+    room.ask(SetBypass("golden-paused", "default", began, bypassed=False))
     said = [Turn(role, f"{number} " + "golden words " * 10) for number in range(6) for role in ("user", "assistant")]
     turns = tuple(
         CapturedTurn(row.basis, row.number, row.role, row.text) for row in stored_turns(said, clean=lambda text: text)

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -257,6 +258,36 @@ def test_a_bypass_holds_after_a_kill_that_follows_its_answer_at_once(daemon: Liv
     for agent in ("default", "bob", "a third one"):
         answer = prompt(daemon.api, "which worker renders the invoices?", sessionKey="secret", agentId=agent)
         assert "bypassed" not in answer
+
+
+def test_what_is_said_while_memory_is_off_stays_out_over_kills(daemon: LiveDaemon) -> None:
+    def record(word: str, hours: int, session: str) -> str:
+        time = (datetime.now(UTC) + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        message = {"role": "user", "content": f"We speak of the {word}"}
+        return json.dumps(
+            {"type": "user", "sessionId": session, "uuid": f"uuid-of-{word}", "timestamp": time, "message": message}
+        )
+
+    def kill() -> None:
+        daemon.kill("gateway")
+        daemon.kill("writer")
+        daemon.wait_ready()
+
+    said = [record("beforeword", -1, "paused")]
+    hook(daemon.api, "session-start", sessionKey="paused")
+    daemon.api.post("/api/sessions/paused/bypass", {"enabled": True}).ok()
+    kill()
+    said.append(record("hiddenword", 0, "paused"))
+    assert hook(daemon.api, "session-checkpoint-extract", sessionKey="paused", transcript="\n".join(said))["bypassed"]
+    kill()
+    assert daemon.api.post("/api/memory/recall", {"query": "fax", "sessionKey": "paused"}).status == 403
+    daemon.api.post("/api/sessions/paused/bypass", {"enabled": False}).ok()
+    kill()
+    said.append(record("afterword", 1, "paused"))
+    for key in ("paused", "forked"):
+        hook(daemon.api, "session-end", sessionKey=key, transcript="\n".join(said).replace("paused", key))
+        stored = daemon.api.get(f"/api/sessions/{key}/transcript").ok()["content"]
+        assert [word in stored for word in ("beforeword", "hiddenword", "afterword")] == [True, False, True]
 
 
 def test_a_restart_does_not_change_what_a_start_gets(daemon: LiveDaemon) -> None:

@@ -144,7 +144,9 @@ def test_earlier_sessions_are_searched_and_memory_is_switched_off_for_one(connec
         async with connect("ada") as client, connect("bob") as other:
             word = f"otter{time.monotonic_ns()}"
             session = {"harness": "generic", "sessionKey": f"s-{word}"}
-            transcript = f"User: Where does the {word} sleep?\nAssistant: Under the jetty."
+            talk = (("user", f"Where does the {word} sleep?"), ("assistant", "Under the jetty."))
+            before = "2026-11-20T09:00:00.000Z"  # the session was off
+            transcript = [{"role": role, "content": text, "timestamp": before} for role, text in talk]
             served.agent("ada").post("/api/hooks/session-start", session).ok()
             checkpoint = {**session, "context": f"The {word} was counted."}
             assert served.agent("ada").post("/api/checkpoints", checkpoint).ok()["stored"]

@@ -24,7 +24,7 @@ from signet_actors.domain.json_bounds import MAX_VALUES, has_too_many_values
 from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.domain.session_keys import DEFAULT_AGENT, agent_from_session_key, canonical_session_key
-from signet_actors.errors import InvalidRequest, MutationsFrozen, SignetError
+from signet_actors.errors import ErrorCode, InvalidRequest, MutationsFrozen, SignetError
 from signet_actors.gateway.http.memory_ids import FullIds, full_ids
 from signet_actors.gateway.ingest import FieldRedactor, redacted
 from signet_actors.gateway.state import GatewayState
@@ -44,6 +44,10 @@ R = TypeVar("R")
 
 ACTOR_TYPES = ("operator", "pipeline", "harness", "sdk", "daemon", "agent")
 MAX_PRINCIPAL_CHARS: Final = 200
+MEMORY_IS_OFF: Final = (
+    "Memory is switched off for this session (bypassed): nothing was read or stored. If the user wants it on again, use"
+    " session_bypass."
+)
 _CHANGES: Final = (
     *(ModifyMemory, ModifyMany, ForgetMemory, ForgetMany, RecoverMemory),
     *(UndoRun, ApproveProposal, ForgetTranscript),
@@ -284,6 +288,19 @@ class Call(Generic[RequestT]):
                 self.warnings.append(f"Left out: {operation.owner_parts}. {error.detail}")
         return self._is_owner
 
+    async def refuse_if_off(self, session_key: str | None) -> None:
+        """Raise SignetError if memory is switched off for the session, and before a write also if that is not known."""
+        if session_key is None:
+            return
+        ledger = self.state.ledger
+        try:
+            await ledger.context(session_key, self.agent_id, trace_id=self.trace_id)
+        except SignetError:
+            if self.route.operation.has_effect:
+                raise
+        if ledger.is_bypassed(session_key):
+            raise SignetError(MEMORY_IS_OFF, code=ErrorCode.FORBIDDEN)
+
     async def ask_searcher(self, query: Request[R], *, frames: Sequence[bytes] = ()) -> R:
         """Return a searcher's reply. Raises SignetError."""
         reply, _ = await self.state.bus.ask_searcher(query, trace_id=self.trace_id, frames=frames)
@@ -455,6 +472,8 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
             call.ignore_invalid_names()
         elif has_effect:
             call.check_names()
+        if operation.needs_memory_on:
+            await call.refuse_if_off(call.session_key)
         call.request = read_request(
             operation.request,
             body=call.body if in_json else None,

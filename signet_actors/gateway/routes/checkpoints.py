@@ -6,7 +6,8 @@ Source: memory-pipeline.txt "Session Checkpoints"; docs/compatibility.md "Hooks 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
 
 from msgspec import UNSET
 
@@ -18,6 +19,7 @@ from signet_actors.gateway.ingest import redaction_fields
 from signet_actors.gateway.routes.transcripts import (
     captured,
     named_session,
+    note_left_out,
     note_losses,
     note_skipped,
     transcript_name,
@@ -42,6 +44,8 @@ from signet_actors.operations.field_types import parse_flag
 from signet_actors.operations.transcripts import SessionEndRequest
 from signet_actors.protocol.checkpoints import ListCheckpoints, StoredCheckpoint
 from signet_actors.protocol.memories import ReadScope
+
+KeptT = TypeVar("KeptT")
 
 KEEP_BUDGET_MS: Final = 900
 """Less than the time limit of the hook command."""
@@ -109,22 +113,31 @@ async def keep(call: Call[SessionEndRequest]) -> HttpResponse:
     if call.session_key is None:
         raise InvalidRequest("harness and sessionKey are required", field="sessionKey")
 
+    key = call.session_key
+
     async def work(session: HookSession) -> KeepCheckpointReply:
-        assert session.key is not None, "the request names its session"
+        assert session.key == key, "the request names its session"
         if not call.state.config.hooks.session_end.enabled:
             raise Skipped("disabled")
-        return await asyncio.shield(keep_soon(call, session.key))  # a long one is stored after the hook was answered
+        return await asyncio.shield(keep_soon(call, key))  # a long one is stored after the hook was answered
 
     budget_ms = LATE_BUDGET_MS if parse_flag(call.headers.get(LATE_HEADER, "")) else KEEP_BUDGET_MS
-    return await run_hook(call, budget_ms, work, KeepCheckpointReply(), stores=True)
+    answer = await run_hook(call, budget_ms, work, KeepCheckpointReply(), stores=True)
+    if answer.body.bypassed is True and (key, call.agent_id) not in call.state.captures:
+        await asyncio.wait({_begin(call, key, note_left_out(call, key))}, timeout=budget_ms / 1000)
+    return answer
 
 
 def keep_soon(call: Call[SessionEndRequest], key: str, *, noted: bool = True) -> asyncio.Task[KeepCheckpointReply]:
     """Begin to store the new turns of the session, ``noted`` in a checkpoint. Raises Skipped if that is going on."""
-    captures, at = call.state.captures, (key, call.agent_id)
-    if at in captures:
+    if (key, call.agent_id) in call.state.captures:
         raise Skipped("busy")
-    task = captures[at] = asyncio.ensure_future(_kept(call, key, noted=noted))
+    return _begin(call, key, _kept(call, key, noted=noted))
+
+
+def _begin(call: Call[SessionEndRequest], key: str, work: Coroutine[Any, Any, KeptT]) -> asyncio.Task[KeptT]:
+    captures, at = call.state.captures, (key, call.agent_id)
+    task = captures[at] = asyncio.ensure_future(work)
     task.add_done_callback(lambda done: _on_kept(captures, at, done))
     return task
 

@@ -148,7 +148,9 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
             return UserPromptReply(inject=told, dynamic_context=told, engine="disabled")
         if session.context is not None:
             session.context.awaits_summary = False
-        terms = await terms_of_prompt(call.state.redactor, prompt, request.last_assistant_message or "")
+        was_off = session.key is not None and call.state.ledger.was_bypassed(session.key)
+        last = "" if was_off else request.last_assistant_message or ""  # it may be from then, and terms are stored
+        terms = await terms_of_prompt(call.state.redactor, prompt, last)
         await _rate(call, session)
         given = await start_with_prompt(call, session) if request.with_start else None
         checkpoints = call.state.checkpoints  # from here on: a start does not tell the session of this prompt
@@ -385,6 +387,8 @@ async def compaction_complete(call: Call[CompactionCompleteRequest]) -> HttpResp
             async with context.lock:
                 call.state.ledger.complete_compaction(context, call.request_key)
         _skip_unless(call.state.config.hooks.compaction_complete.enabled)
+        if session.key is not None and call.state.ledger.was_bypassed(session.key):
+            raise Skipped("bypassed")  # the summary tells what was said then, too
         if call.state.config.memory.pipeline_v2.confirm == "review":
             raise Skipped("review")  # a model wrote the summary, and no person has seen it
         call.refuse_if_frozen()

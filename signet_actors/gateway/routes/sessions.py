@@ -46,6 +46,8 @@ async def bypass(call: Call[BypassRequest]) -> HttpResponse:
     enabled = call.request.enabled
     if enabled is None:
         raise InvalidRequest("enabled (boolean) is required", field="enabled")
+    if not enabled:
+        await call.state.ledger.context(session.key, call.agent_id, trace_id=call.trace_id)
     command = SetBypass(session.key, call.agent_id, iso(session.first_ms), bypassed=enabled)
     await call.state.ledger.store_bypass(command, trace_id=call.trace_id)
     await on_disk(call.state.sessions.bypass(session, bypassed=enabled), wait_s=None)

@@ -135,6 +135,8 @@ async def _ended(call: Call[SessionEndRequest]) -> HttpResponse:
     path = runtime_path(call)
     refusal = None if named is None else await _refusal(call, named, path)
     if refusal is not None:
+        if refusal.body.bypassed is True:
+            await note_left_out(call, named)
         return refusal
     if request.transcript is None and request.transcript_path is None:
         return await _end_without_turns(call, named, path, "there is neither transcript nor transcriptPath")
@@ -148,6 +150,8 @@ async def _ended(call: Call[SessionEndRequest]) -> HttpResponse:
         return await _end_without_turns(call, named, path, str(refused), skipped=UNSET)
     refusal = None if key == named else await _refusal(call, key, path)
     if refusal is not None:
+        if refusal.body.bypassed is True:
+            await note_left_out(call, key, found)
         return refusal
     if (reason := without_content(found)) is not None:
         note_skipped(call, reason)
@@ -279,6 +283,20 @@ async def _refusal(call: Call[SessionEndRequest], key: str, path: str | None) ->
     else:
         return None
     return HttpResponse(reply)
+
+
+async def note_left_out(call: Call[SessionEndRequest], key: str | None, found: Capture | None = None) -> None:
+    """Have copies of what is said while memory is off known, so that no session that has them stores them.
+
+    Nothing of the text is stored. Raises SignetError.
+    """
+    if call.request.transcript is None and call.request.transcript_path is None:
+        return
+    with contextlib.suppress(TranscriptRefused, TranscriptTooLong):
+        if found is None:
+            found, key = await captured(call, key)
+        assert key is not None, "the transcript or the request names it"
+        await store_capture(call, found, key, harness=None, project=None, captured_at=None, is_off=True)
 
 
 async def _is_left_out(call: Call[SessionEndRequest], context: Context | None) -> bool:
@@ -438,6 +456,8 @@ def _bodies(turns: list[TranscriptTurn]) -> list[TurnBody]:
 async def search_sessions(call: Call[SearchSessionsRequest]) -> HttpResponse:
     """Return the sessions whose turns match the query best."""
     request = call.request
+    asks = call.session_key if call.headers.get("x-signet-session-key") else request.current_session_key
+    await call.refuse_if_off(asks)  # `sessionKey` is where it searches
     found = await call.ask_searcher(
         SearchSessions(
             query=request.query,

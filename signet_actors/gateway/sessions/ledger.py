@@ -174,11 +174,16 @@ class RecallLedger:
         """Return True if the session receives nothing, as far as this process has read."""
         return self._bypassed.get(key, False)
 
+    def was_bypassed(self, key: str) -> bool:
+        """Return True if memory is or was switched off for the session, as far as this process has read."""
+        return key in self._bypassed
+
     async def store_bypass(self, command: SetBypass, *, trace_id: str) -> None:
         """Switch memory off or on for the session of all agents, in the store too. Raises SignetError."""
         async with self._flushing:  # an earlier switch that waits to be stored must not follow this one
             await self._bus.ask_writer(command, trace_id=trace_id)
-            self._bypassed[command.session_key] = command.bypassed
+            if command.bypassed or self.was_bypassed(command.session_key):
+                self._bypassed[command.session_key] = command.bypassed
             self._switched_off.pop(command.session_key, None)
 
     def switch_off(self, key: str, agent_id: str, first_ms: int) -> None:
@@ -340,8 +345,8 @@ class RecallLedger:
         key, agent_id = at
         found: SessionFound
         found, _ = await self._bus.ask_searcher(GetSession(key, agent_id), trace_id=trace_id)
-        if found.bypassed:  # a switch by this process is newer than what was read
-            self._bypassed.setdefault(key, True)
+        if found.bypassed or found.paused:  # a switch by this process is newer than what was read
+            self._bypassed.setdefault(key, found.bypassed)
         context = Context(key, agent_id, self._clock.wall_ms())
         context.is_agent_known = found.agent_known
         stored = found.context

@@ -41,10 +41,11 @@ RECALLED_LATELY: Final = 2000
 def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:
     """Return the stored state of the session, and what it received in its present epoch."""
     bypassed = stored.is_bypassed(snapshot, query.session_key)
+    paused = stored.was_bypassed(snapshot, query.session_key)
     agent_known = query.agent_id == DEFAULT_AGENT or stored.has_agent(snapshot, query.agent_id)
     found = stored.context(snapshot, query.session_key, query.agent_id)
     if found is None:
-        return SessionFound(bypassed=bypassed, agent_known=agent_known)
+        return SessionFound(bypassed=bypassed, paused=paused, agent_known=agent_known)
     returned = stored.returned(snapshot, query.session_key, query.agent_id, found.context_epoch, MAX_RECEIVED)
     return SessionFound(
         context=SessionContext(
@@ -60,6 +61,7 @@ def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:
         ),
         returned=[ReturnedRow(*row) for row in returned],
         bypassed=bypassed,
+        paused=paused,
         agent_known=agent_known,
     )
 

@@ -15,6 +15,7 @@ _CONTEXT: Final = (
     " FROM session_contexts c WHERE c.session_key = :session_key AND c.agent_id = :agent_id"
 )
 _BYPASSED: Final = "SELECT max(c.bypassed) FROM session_contexts c WHERE c.session_key = :session_key"
+_PAUSED: Final = "SELECT 1 FROM session_pauses p WHERE p.session_key = :session_key"
 _AGENT: Final = "SELECT 1 FROM agents a WHERE a.id = :agent_id"
 _RETURNED: Final = (
     "SELECT last.memory_id, m.seq, last.request_key, last.content_version FROM"
@@ -66,6 +67,11 @@ def context(snapshot: Snapshot, session_key: str, agent_id: str) -> StoredContex
 def is_bypassed(snapshot: Snapshot, session_key: str) -> bool:
     """Return True if memory is switched off for the session in the row of any agent."""
     return bool(snapshot.value(_BYPASSED, {"session_key": session_key}))
+
+
+def was_bypassed(snapshot: Snapshot, session_key: str) -> bool:
+    """Return True if memory is or was switched off for the session."""
+    return snapshot.one(_PAUSED, {"session_key": session_key}) is not None
 
 
 def has_agent(snapshot: Snapshot, agent_id: str) -> bool:

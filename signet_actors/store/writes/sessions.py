@@ -1,11 +1,11 @@
-"""Statements about ``session_contexts`` and ``session_recalls``.
+"""Statements about ``session_contexts`` and ``session_recalls``, and about when memory was off for a session.
 
 Source: memory-api.txt "POST /api/memory/recall" (context ledger); docs/decisions.md 60.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from signet_actors.store.engine import Insert, WriteTransaction
@@ -52,6 +52,15 @@ _PUT: Final = (
 _SET_BYPASSED: Final = (
     "UPDATE session_contexts SET bypassed = :bypassed WHERE session_key = :session_key AND bypassed <> :bypassed"
 )
+_PAUSE: Final = (
+    "INSERT INTO session_pauses (session_key, began_at) SELECT :session_key, :at WHERE NOT EXISTS"
+    " (SELECT 1 FROM session_pauses p WHERE p.session_key = :session_key AND p.ended_at IS NULL)"
+    " ON CONFLICT (session_key, began_at) DO UPDATE SET ended_at = NULL"
+)
+_END_PAUSE: Final = "UPDATE session_pauses SET ended_at = :at WHERE session_key = :session_key AND ended_at IS NULL"
+_PAUSES: Final = "SELECT p.began_at, p.ended_at FROM session_pauses p WHERE p.session_key = :session_key"
+_LEFT_OUT: Final = Insert("left_out_turns", ("mark",), "ON CONFLICT (mark) DO NOTHING")
+_IS_LEFT_OUT: Final = "SELECT 1 FROM left_out_turns l WHERE l.mark = :mark"
 _RECALLS: Final = Insert(
     "session_recalls",
     RecallRow._fields,
@@ -77,9 +86,25 @@ def put(tx: WriteTransaction, context: ContextRow) -> None:
     tx.execute(_PUT, context._asdict())
 
 
-def set_bypassed(tx: WriteTransaction, session_key: str, *, bypassed: bool) -> None:
-    """Store in the rows of the session, those of all agents, whether memory is switched off for it."""
+def set_bypassed(tx: WriteTransaction, session_key: str, at: str, *, bypassed: bool) -> None:
+    """Store in the rows of the session, those of all agents, whether memory is switched off for it, and since when."""
     tx.execute(_SET_BYPASSED, {"session_key": session_key, "bypassed": int(bypassed)})
+    tx.execute(_PAUSE if bypassed else _END_PAUSE, {"session_key": session_key, "at": at})
+
+
+def pauses(tx: WriteTransaction, session_key: str) -> list[tuple[str, str | None]]:
+    """Return from when to when memory was off for the session; None: it still is."""
+    return [(began_at, ended_at) for began_at, ended_at in tx.rows(_PAUSES, {"session_key": session_key})]
+
+
+def leave_out(tx: WriteTransaction, marks: Sequence[bytes]) -> None:
+    """Note turns that are never stored, in no session."""
+    tx.insert(_LEFT_OUT, marks)
+
+
+def is_left_out(tx: WriteTransaction, mark: bytes | None) -> bool:
+    """Return whether the turn with this mark is noted."""
+    return mark is not None and tx.one(_IS_LEFT_OUT, {"mark": mark}) is not None
 
 
 def add_recalls(tx: WriteTransaction, rows: Iterable[RecallRow]) -> None:

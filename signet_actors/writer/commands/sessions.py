@@ -69,5 +69,5 @@ def set_bypass(context: CommandContext, command: SetBypass) -> SessionsRecorded:
                 start_key=None,
             ),
         )
-    session_rows.set_bypassed(context.tx, command.session_key, bypassed=command.bypassed)
+    session_rows.set_bypassed(context.tx, command.session_key, context.now, bypassed=command.bypassed)
     return SessionsRecorded()

@@ -1,5 +1,7 @@
 """Store the turns of a session that are new, forget a transcript, and purge old ones.
 
+What was said while memory was off for a session is never stored, nor a copy of it in another one.
+
 A turn that is stored is known by its key, so a repeated capture adds nothing, whenever it comes. The key counts equal
 turns; in a capture of the end of a session, those before it are counted in what is stored.
 
@@ -8,6 +10,7 @@ Source: memory-pipeline.txt "Lossless Session Transcripts"; docs/decisions.md 3,
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
@@ -30,6 +33,7 @@ from signet_actors.protocol.transcripts import (
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.engine import WriteTransaction
 from signet_actors.store.writes import checkpoints
+from signet_actors.store.writes import sessions as session_rows
 from signet_actors.store.writes import transcripts as rows
 from signet_actors.store.writes.transcripts import KeyedTurn, Transcript, TranscriptRow, TurnRow
 from signet_actors.writer.byte_budget import ByteBudget
@@ -38,22 +42,68 @@ from signet_actors.writer.commands import session_summaries
 _HEARTBEAT_TURNS: Final = 1000
 _COMPARED_TURNS: Final = 1000
 """Stored turns that a short capture is compared with, besides twice its own number."""
+_TO_MINUTES: Final = len("2026-11-29T04:31")
+_TO_SECONDS: Final = len("2026-11-29T04:31:07")
+_MARK_BYTES: Final = 16
 _ERASED_AT_ONCE: Final = 1000
 """Turns that one commit erases; short ones, as long ones use up the budget of bytes first."""
 
 
 def store(context: CommandContext, command: StoreTurns) -> TranscriptStored:
     """Append the turns that are not stored yet, in their order, and request a summary if the session ended or asks."""
+    turns, is_off = _with_memory_on(context.tx, command)
+    if is_off:
+        return TranscriptStored(added=0)
+    command = msgspec.structs.replace(command, turns=turns)
     found = rows.find(context.tx, command.agent_id, command.session_key)
     if found is not None and found.forgotten_at is not None:
         return TranscriptStored(added=0, forgotten=True)
-    stored = _append(context, command, found) if command.turns else TranscriptStored(added=0)
+    stored = _append(context, command, found) if turns else TranscriptStored(added=0, position=command.previous)
     if not (command.ended or command.then):
         return stored
     found = found or rows.find(context.tx, command.agent_id, command.session_key)
     if found is None:
         return stored
     return msgspec.structs.replace(stored, job_id=session_summaries.follow(context, found.seq, command))
+
+
+def _with_memory_on(tx: WriteTransaction, command: StoreTurns) -> tuple[tuple[CapturedTurn, ...], bool]:
+    """Return the turns that were not said while memory was off, and whether it is off now. Note the others.
+
+    Those are known in other sessions, too, which begin with copies of them. What has no time was said at that of the
+    turn before it; without one it is left out, and so is each summary of what was said before memory was on again.
+    """
+    pauses = session_rows.pauses(tx, command.session_key)
+    said_at: str | None = None
+    kept, marks = [], []
+    for turn in command.turns:
+        said_at = turn.said_at or said_at
+        is_summary = turn.role == "system"
+        if pauses and (
+            said_at is None or any(_is_within(said_at, began, None if is_summary else ended) for began, ended in pauses)
+        ):
+            marks.append(_mark(turn))
+        else:
+            kept.append(turn)
+    session_rows.leave_out(tx, [mark for mark in marks if mark is not None])
+    is_off = command.is_off or any(ended is None for _, ended in pauses)
+    return tuple(turn for turn in kept if not session_rows.is_left_out(tx, _mark(turn))), is_off
+
+
+def _is_within(said_at: str, began_at: str, ended_at: str | None) -> bool:
+    """Return whether something was said in a pause. Some programs tell the time in whole seconds or minutes."""
+    chars = _TO_MINUTES if said_at.endswith(":00.000Z") else _TO_SECONDS
+    return said_at[:chars] >= began_at[:chars] and (ended_at is None or said_at < ended_at)
+
+
+def _mark(turn: CapturedTurn) -> bytes | None:
+    """Return by what a copy of the turn is known in other sessions, None if by nothing.
+
+    Two forks of a session of Codex have different turns of the same name.
+    """
+    known = turn.name or (turn.said_at or "").encode()
+    said = b"\0".join((known, turn.role.encode(), turn.content.encode()))
+    return hashlib.sha256(said).digest()[:_MARK_BYTES] if known else None
 
 
 def _append(context: CommandContext, command: StoreTurns, found: Transcript | None) -> TranscriptStored:

@@ -1,0 +1,351 @@
+"""A session for which memory is off receives nothing and stores nothing, however it names itself, then or later.
+
+Source: docs/guides/hooks.md "Sessions".
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.support.bus_harness import eventually
+from tests.support.live_daemon import Answer, Client, LiveDaemon
+
+pytestmark = pytest.mark.system
+NAMES = itertools.count(1)
+OFF = "Memory is switched off for this session"
+
+
+class Said(NamedTuple):
+    """What was said, when, and by which number it is known in each copy of the session."""
+
+    number: int
+    role: str
+    text: str
+    at: datetime
+
+    @property
+    def iso(self) -> str:
+        return self.at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{self.at.microsecond // 1000:03}Z"
+
+
+def at(**later: float) -> datetime:
+    return datetime.now(UTC) + timedelta(**later)
+
+
+def lines(records: Iterable[dict[str, Any]]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def claude(key: str, said: Iterable[Said], **_: str) -> str:
+    return lines(
+        {"type": t.role, "sessionId": key, "uuid": f"u-{t.number}", "timestamp": t.iso, "message": message(t)}
+        for t in said
+    )
+
+
+def forked(key: str, said: Iterable[Said], origin: str = "") -> str:
+    records = [json.loads(line) for line in claude(key, said).splitlines()]
+    marks = {"forkedFrom": {"sessionId": origin}} if origin else {}
+    return lines(
+        {**record, **marks, "uuid": record["uuid"] if not origin else f"new-{record['uuid']}"}
+        | ({"forkedFrom": {"sessionId": origin, "messageUuid": record["uuid"]}} if origin else {})
+        for record in records
+    )
+
+
+def message(said: Said) -> dict[str, Any]:
+    return {"role": said.role, "content": said.text}
+
+
+def qwen(key: str, said: Iterable[Said], **_: str) -> str:
+    return lines(
+        {
+            "type": t.role,
+            "sessionId": key,
+            "uuid": f"u-{t.number}",
+            "timestamp": t.iso,
+            "message": {"role": {"assistant": "model"}.get(t.role, t.role), "parts": [{"text": t.text}]},
+        }
+        for t in said
+    )
+
+
+def codex(key: str, said: Iterable[Said], origin: str = "") -> str:
+    meta = {"id": key, "cwd": "/srv/shop", **({"forked_from_id": origin} if origin else {})}
+    return lines(
+        [
+            {"timestamp": at().isoformat(), "type": "session_meta", "payload": meta},
+            *(
+                {
+                    "timestamp": t.iso,
+                    "type": "response_item",
+                    "payload": {"type": "message", "role": t.role, "content": [{"type": "input_text", "text": t.text}]},
+                }
+                for t in said
+            ),
+        ]
+    )
+
+
+def codex_seconds(key: str, said: Iterable[Said], origin: str = "") -> str:
+    return codex(key, [t._replace(at=t.at.replace(microsecond=0)) for t in said], origin)
+
+
+def gemini(key: str, said: Iterable[Said], **_: str) -> str:
+    kinds = {"assistant": "gemini"}
+    return lines(
+        [
+            {"sessionId": key, "projectHash": "8f2b", "startTime": "2026-11-22T08:00:00.000Z"},
+            *(
+                {"id": f"{key}-{t.number}", "timestamp": t.iso, "type": kinds.get(t.role, t.role), "content": t.text}
+                for t in said
+            ),
+        ]
+    )
+
+
+def opencode(key: str, said: Iterable[Said], **_: str) -> str:
+    messages = [
+        {
+            "info": {"role": t.role, "sessionID": key, "time": {"created": int(t.at.timestamp() * 1000)}},
+            "parts": [{"type": "text", "text": t.text}],
+        }
+        for t in said
+    ]
+    return json.dumps({"info": {"id": key}, "messages": messages})
+
+
+def cursor(_: str, said: Iterable[Said], **__: str) -> str:
+    def content(t: Said) -> str:
+        time = t.at.strftime("%A, %b %-d, %Y, %-I:%M %p (UTC)")
+        return (
+            t.text if t.role == "assistant" else f"<timestamp>{time}</timestamp>\n<user_query>\n{t.text}\n</user_query>"
+        )
+
+    return lines({"role": t.role, "message": {"content": [{"type": "text", "text": content(t)}]}} for t in said)
+
+
+def json_lines(_: str, said: Iterable[Said], **__: str) -> str:
+    return lines({**message(t), "timestamp": t.iso} for t in said)
+
+
+def dialogue(_: str, said: Iterable[Said], **__: str) -> str:
+    return "\n".join(f"{t.role.title()}: {t.text}" for t in said)
+
+
+TIMED: dict[str, Callable[..., str]] = {
+    "claude-code": claude,
+    "claude-code, forked": forked,
+    "codex": codex,
+    "codex, whole seconds": codex_seconds,
+    "qwen": qwen,
+    "gemini": gemini,
+    "opencode": opencode,
+    "cursor": cursor,
+    "messages with times": json_lines,
+}
+COPIED = [name for name in TIMED if name != "cursor"]
+"""Programs in whose files a copied turn keeps its id or its time; in those of Cursor, answers have neither."""
+
+
+class Session:
+    """A session of an agent of its own, with what is said in it."""
+
+    def __init__(self, agent: Client, program: Callable[..., str] = claude) -> None:
+        self.agent, self.program = agent, program
+        self.key = f"off-{next(NAMES)}"
+        self.said: list[Said] = []
+        self.hook("session-start")
+
+    def hook(self, name: str, **fields: Any) -> Any:
+        return self.agent.post(f"/api/hooks/{name}", {"harness": "x", "sessionKey": self.key, **fields}).ok()
+
+    def switch(self, *, off: bool) -> None:
+        self.agent.post(f"/api/sessions/{self.key}/bypass", {"enabled": off}).ok()
+
+    def say(self, word: str, time: datetime) -> None:
+        for role in ("user", "assistant"):
+            number = len(self.said)
+            text = f"{role} speaks of the {word} {number}"
+            self.said.append(Said(number, role, text, time + timedelta(milliseconds=1)))
+
+    def report(self, name: str = "session-end", *, key: str = "", origin: str = "", **fields: Any) -> Any:
+        text = self.program(key or self.key, self.said, **({"origin": origin} if origin else {}))
+        return self.hook(name, **{"transcript": text, "sessionKey": key or self.key, **fields})
+
+    def stored(self, key: str = "") -> str:
+        answer = self.agent.get(f"/api/sessions/{key or self.key}/transcript")
+        return "" if answer.status == 404 else str(answer.ok()["content"])
+
+
+@pytest.fixture
+def agent(room: Client) -> Client:
+    return room
+
+
+def interrupted(agent: Client, program: Callable[..., str]) -> Session:
+    """A session in which memory was off for a while."""
+    session = Session(agent, program)
+    session.say("beforeword", at(hours=-1))
+    session.switch(off=True)
+    session.say("hiddenword", at())
+    assert session.report("session-checkpoint-extract")["bypassed"] is True
+    session.switch(off=False)
+    session.say("afterword", at(minutes=5))
+    return session
+
+
+@pytest.mark.parametrize("report", ["session-end", "session-checkpoint-extract"])
+@pytest.mark.parametrize("program", TIMED)
+def test_what_was_said_while_memory_was_off_stays_out_when_it_is_on_again(
+    agent: Client, program: str, report: str
+) -> None:
+    session = interrupted(agent, TIMED[program])
+    for _ in range(2):
+        assert session.report(report)["stored"] is True
+        stored = session.stored()
+        assert ("beforeword" in stored, "hiddenword" in stored, "afterword" in stored) == (True, False, True)
+    assert session.stored().count("word") == 4
+
+
+@pytest.mark.parametrize("program", COPIED)
+@pytest.mark.parametrize("is_on_again", [True, False])
+def test_a_resumed_or_forked_session_does_not_store_what_was_said_while_memory_was_off(
+    agent: Client, program: str, is_on_again: bool
+) -> None:
+    session = Session(agent, TIMED[program])
+    session.say("beforeword", at(hours=-1))
+    session.switch(off=True)
+    session.say("hiddenword", at())
+    assert session.report()["reason"] == "bypassed"
+    if is_on_again:
+        session.hook("session-start")
+        session.switch(off=False)
+    fork = f"fork-of-{session.key}"
+    session.say("ownword", at(minutes=5))
+    session.hook("session-start", sessionKey=fork, source="resume")
+    for reason in ("exit", "backfill"):
+        assert session.report(key=fork, origin=session.key if "code" in program else "", reason=reason)["stored"]
+        stored = session.stored(fork)
+        assert ("beforeword" in stored, "hiddenword" in stored, "ownword" in stored) == (True, False, True)
+    found = agent.post("/api/sessions/search", {"query": "hiddenword"}).ok()["hits"]
+    assert found == []
+
+
+def test_a_report_of_a_turn_is_enough_to_know_the_copies_of_it(agent: Client, daemon: LiveDaemon) -> None:
+    session = Session(agent)
+    session.switch(off=True)
+    session.say("hiddenword", at())
+    before = daemon.read("SELECT count(*) FROM left_out_turns")[0][0]
+    session.report("session-checkpoint-extract")
+    eventually(lambda: daemon.read("SELECT count(*) FROM left_out_turns")[0][0] == before + 2, what="noted")
+    session.report(key=f"fork-of-{session.key}")
+    assert session.stored(f"fork-of-{session.key}") == ""
+
+
+@pytest.mark.parametrize("program", [dialogue, lambda key, said: lines(message(t) for t in said)])
+def test_what_has_no_time_stays_out_of_a_session_that_was_off(agent: Client, program: Callable[..., str]) -> None:
+    session = interrupted(agent, program)
+    session.report()
+    assert session.stored() == ""
+
+
+def test_nothing_else_of_a_session_that_was_off_repeats_what_was_said(agent: Client) -> None:
+    session = interrupted(agent, claude)
+    session.said.append(Said(9, "user", "They spoke of the hiddenword in a summary", at(minutes=6)))
+    records = [json.loads(line) for line in claude(session.key, session.said).splitlines()]
+    records[-1]["isCompactSummary"] = True
+    session.hook("session-end", transcript=lines(records))
+    assert "hiddenword" not in session.stored()
+    summary = session.hook("compaction-complete", summary="They spoke of the hiddenword and more.")
+    assert (summary["success"], summary["reason"]) == (False, "bypassed")
+    session.hook("user-prompt-submit", userPrompt="and that?", lastAssistantMessage="The hiddenword merger is planned.")
+    session.hook("pre-compaction")
+    kept = agent.get(f"/api/checkpoints/{session.key}").ok()
+    assert "hiddenword" not in json.dumps(kept)
+    assert agent.post("/api/memory/recall", {"query": "hiddenword"}).ok()["results"] == []
+    control = Session(agent)
+    assert control.hook("compaction-complete", summary="They spoke of the openword and more.")["success"] is True
+
+
+def test_a_transcript_beside_a_memory_is_left_out_too(agent: Client) -> None:
+    session = Session(agent)
+    session.switch(off=True)
+    session.say("hiddenword", at())
+    agent.remember("A fact about the quay", sourceId=session.key, transcript=claude(session.key, session.said))
+    session.switch(off=False)
+    agent.remember("A fact about the pier", sourceId=session.key, transcript=claude(session.key, session.said))
+    assert session.stored() == ""
+
+
+def mcp(agent: Client, name: str, **arguments: Any) -> tuple[bool, str]:
+    """Call a tool; return whether it succeeded, and its text."""
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+    answer = agent.post("/mcp", call, accept="application/json, text/event-stream").ok()["result"]
+    return not answer.get("isError", False), answer["content"][0]["text"]
+
+
+def test_every_tool_and_route_that_names_a_session_that_is_off_is_refused(agent: Client) -> None:
+    known = agent.remember("The harbour crane lifts forty tons", project="/srv/shop")["id"]
+    session = Session(agent)
+    key = session.key
+    tools: dict[str, dict[str, Any]] = {
+        "memory_store": {"content": "hiddenword is stored", "session_key": key},
+        "memory_search": {"query": "harbour crane", "session_key": key},
+        "memory_feedback": {"ratings": {known: 1}, "session_key": key},
+        "session_search": {"query": "harbour", "current_session_key": key},
+    }
+    posts: dict[str, dict[str, Any]] = {
+        "/api/memory/remember": {"content": "hiddenword is stored"},
+        "/api/memory/save": {"content": "hiddenword is stored"},
+        "/api/memory/recall": {"query": "harbour crane"},
+        "/api/memory/feedback": {"feedback": {known: 1}},
+        "/api/memory/modify": {"patches": [{"id": known, "reason": "r", "content": "hiddenword"}]},
+        "/api/memory/forget": {"mode": "preview", "query": "crane"},
+    }
+    gets = ("/api/memory/search?q=crane", "/api/memories", f"/api/memory/{known}", f"/api/memory/{known}/history")
+
+    def answers() -> dict[str, Answer]:
+        header = {"x-signet-session-key": key}
+        found = {f"body {path}": agent.post(path, {**body, "sessionKey": key}) for path, body in posts.items()}
+        found |= {f"header {path}": agent.request("POST", path, body, header) for path, body in posts.items()}
+        found |= {f"header {path}": agent.request("GET", path, None, header) for path in gets}
+        found |= {f"query {path}": agent.get(f"{path}{'&' if '?' in path else '?'}sessionKey={key}") for path in gets}
+        found["patch"] = agent.request(
+            "PATCH", f"/api/memory/{known}", {"content": "hiddenword", "reason": "r", "sessionKey": key}
+        )
+        found["delete"] = agent.request("DELETE", f"/api/memory/{known}?reason=r&sessionKey={key}")
+        return found
+
+    assert all(mcp(agent, name, **arguments)[0] for name, arguments in tools.items() if name != "memory_store")
+    assert mcp(agent, "session_bypass", session_key=key, enabled=True)[0]
+    for name, arguments in tools.items():
+        done, text = mcp(agent, name, **arguments)
+        assert not done, name
+        assert OFF in text, name
+    for name, answer in answers().items():
+        assert answer.status == 403, name
+        assert OFF in answer.json["error"], name
+    assert [row["content"] for row in agent.listed()] == ["The harbour crane lifts forty tons"]
+    assert session.hook("recall", query="harbour crane")["reason"] == "bypassed"
+    assert session.hook("remember", content="hiddenword is stored")["reason"] == "bypassed"
+    assert agent.post("/api/checkpoints", {"harness": "x", "sessionKey": key}).ok()["reason"] == "bypassed"
+    assert agent.request("GET", f"/api/sessions/{key}", None, {"x-signet-session-key": key}).ok()["bypassed"] is True
+    assert mcp(agent, "memory_search", query="harbour crane")[0], "a call without a session is not of this one"
+    assert mcp(agent, "memory_search", query="harbour crane", session_key="another")[0]
+    assert mcp(agent, "session_bypass", session_key=key, enabled=False)[0]
+    assert all(mcp(agent, name, **arguments)[0] for name, arguments in tools.items())
+
+
+def test_tools_are_off_after_a_prompt_that_says_so(agent: Client) -> None:
+    session = Session(agent)
+    session.hook("user-prompt-submit", userPrompt="[signet off] we speak of the hiddenword")
+    done, text = mcp(agent, "memory_store", content="the hiddenword is stored", session_key=session.key)
+    assert (done, OFF in text) == (False, True)
+    assert agent.listed() == []
