@@ -18,6 +18,7 @@ from signet_actors.cli.invocation import agent_option, directory_named, shared_o
 from signet_actors.cli.lifecycle import start_daemon
 from signet_actors.cli.presentation import (
     ask_confirmation,
+    below_home,
     counted,
     print_json,
     print_message,
@@ -137,7 +138,7 @@ class _Run:
         except (SignetError, click.UsageError, click.Abort, click.exceptions.Exit) as error:
             self._not_done("notes", error, "signet import DIRECTORY --from markdown")
         else:
-            self.add("✓", "notes", f"imported from {directory}")
+            self.add("✓", "notes", f"imported from {below_home(str(directory), self.invocation.environ)}")
 
     def offer_past_sessions(self) -> None:
         """Store the past sessions on this machine if there are any and the user wants that."""

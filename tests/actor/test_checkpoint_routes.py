@@ -282,6 +282,9 @@ def test_after_a_compaction_an_agent_is_told_what_it_had_done_in_a_turn_that_no_
     assert told[-2].endswith("Next is the logout form.")
     again = keep(daemon.api, key, transcriptPath=str(path), project=project)
     assert again["newTurns"] == 0, "the turns were stored once"
+    resumed = begin(daemon.api, key, project, source="resume")
+    assert "- Recent prompt: move the login form" in resumed
+    assert "answer" not in resumed, "a resumed conversation still has them"
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "/nonexistent/session.jsonl"])

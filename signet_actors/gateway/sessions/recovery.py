@@ -72,7 +72,7 @@ async def recovery_of(call: Call[SessionStartRequest], session: HookSession) -> 
         return Recovery(summary=found.summary)
     digest = "" if checkpoint is None else checkpoint.digest
     most = settings.recovery_budget_chars
-    if goes_on:
+    if goes_on and request.source != "resume":  # the model has what was said in a conversation that is resumed
         if checkpoint is not None and checkpoint.created_at > told.created_at:
             told = checkpoint
         turns = [] if transcript is None else transcript.turns
