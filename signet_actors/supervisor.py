@@ -11,12 +11,16 @@ Source: docs/reliability.md "Supervision policy"; architecture.txt "Daemon".
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 if __name__ == "__main__":  # before anything is imported that a file of the working directory could replace
     from signet_actors.runtime.processes.import_path import leave_working_directory
 
     leave_working_directory(program=True)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Until the supervisor handles it, Ctrl-C ends the process: an exception may be lost within an import.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from signet_actors.config.load import LoadedConfig, load_config
 from signet_actors.config.schema import Config

@@ -70,6 +70,8 @@ def up(invocation: Invocation) -> None:
     load_config(workspace, invocation.settings)
     sys.stdout.flush()
     command = [*SUPERVISOR, "--console"]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # else an exception that is raised now is lost
     os.execve(command[0], command, invocation.environment)  # noqa: S606 - no shell is wanted
 
 
