@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -282,6 +284,36 @@ def test_a_transcript_beside_a_memory_is_left_out_too(agent: Client) -> None:
     session.switch(off=False)
     agent.remember("A fact about the pier", sourceId=session.key, transcript=claude(session.key, session.said))
     assert session.stored() == ""
+
+
+def test_the_hook_program_stores_nothing_of_what_was_said_while_memory_was_off(daemon: LiveDaemon) -> None:
+    session = Session(daemon.api)
+    file = daemon.workspace / "transcript.jsonl"
+
+    def run(name: str, key: str = "") -> None:
+        file.write_text(claude(key or session.key, session.said), encoding="utf-8")
+        event = {"session_id": key or session.key, "hook_event_name": name, "transcript_path": str(file)}
+        command = [sys.executable, "-m", "signet_actors.hook", "-H", "claude-code"]
+        environ = {name: value for name, value in daemon.environment().items() if name != "SIGNET_PORT"}
+        done = subprocess.run(command, input=json.dumps(event), env=environ, text=True, capture_output=True, check=True)
+        assert "no memory in this session" not in done.stdout
+
+    for word, off, time in (
+        ("beforeword", False, at(hours=-1)),
+        ("hiddenword", True, at()),
+        ("afterword", False, at()),
+    ):
+        run("SessionStart")
+        session.switch(off=off)
+        session.say(word, max(time, at()) if word != "beforeword" else time)
+        run("Stop")
+    fork = f"fork-of-{session.key}"
+    for key in (session.key, fork):
+        run("SessionStart", key)
+        eventually(lambda key=key: run("SessionEnd", key) or "afterword" in session.stored(key), what="stored")
+        assert "beforeword" in session.stored(key)
+        assert "hiddenword" not in session.stored(key)
+    file.unlink()
 
 
 def mcp(agent: Client, name: str, **arguments: Any) -> tuple[bool, str]:
