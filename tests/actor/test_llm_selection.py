@@ -109,7 +109,7 @@ def test_auto_reports_that_no_server_listens_without_loading_an_http_client(free
         "none",
         (
             f"Ollama cannot be reached at http://localhost:{free_port} (no server listens there); "
-            "start it with: ollama serve, or install it (https://ollama.com) and run: ollama pull qwen3:4b"
+            "start it with `ollama serve`, or install it (https://ollama.com) and run `ollama pull qwen3:4b`"
         ),
     ]
 

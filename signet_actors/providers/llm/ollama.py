@@ -116,7 +116,7 @@ class OllamaProvider:
 
 def how_to_start(model: str) -> str:
     """Return advice for the user if the server does not answer."""
-    return f"start it with: ollama serve, or install it (https://ollama.com) and run: ollama pull {model}"
+    return f"start it with `ollama serve`, or install it (https://ollama.com) and run `ollama pull {model}`"
 
 
 async def server_has_model(calls: HttpCalls, model: str) -> Availability:

@@ -36,7 +36,7 @@ PAID_TOKENS_A_DAY: Final = 2_000_000
 _CONNECT_S: Final = 1.0
 
 SETUP_HINT: Final = (
-    f"install Ollama (https://ollama.com) and run: ollama pull {DEFAULT_MODEL}; or choose another provider in "
+    f"install Ollama (https://ollama.com) and run `ollama pull {DEFAULT_MODEL}`; or choose another provider in "
     "memory.pipelineV2.extraction.provider"
 )
 
