@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from signet_actors.cli.service_managers import ServiceManager
 
 SUPERVISOR = (sys.executable, "-P", "-m", "signet_actors.supervisor")
+TIED = (
+    "import os, signal; from signet_actors.runtime.processes.parent_death import die_with_supervisor as tie;"
+    "words = {1}; tie({0}, signal.SIGTERM) and os.execv(words[0], words)"
+)
 POLL_S = 0.05
 SHOWN_LOG_LINES = 12
 STOP_CONTAINER = "stop that: `podman stop NAME`, `docker stop NAME`, or the service that runs it"
@@ -172,8 +176,13 @@ def start_daemon(invocation: Invocation, timeout: float) -> str:
     return f"ready in {time.monotonic() - began:.1f} s" if is_ours else "already runs"
 
 
-def launch(workspace: Path, environment: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], Path]:
-    """Start a supervisor for the workspace in its own session; return its process and the file with its output."""
+def launch(
+    workspace: Path, environment: Mapping[str, str], *, ends_with_this: bool = False
+) -> tuple[subprocess.Popen[bytes], Path]:
+    """Start a supervisor for the workspace in its own session; return its process and the file with its output.
+
+    ``ends_with_this``: it stops when this process ends, however that is (on Linux).
+    """
     places = Workspace(workspace)
     places.ensure()
     places.refuse_irregular_files()
@@ -184,7 +193,7 @@ def launch(workspace: Path, environment: Mapping[str, str]) -> tuple[subprocess.
         raise ConfigError(f"{start_log} cannot be written: {error.strerror}") from error
     try:
         child = subprocess.Popen(
-            list(SUPERVISOR),
+            [*SUPERVISOR[:2], "-c", TIED.format(os.getpid(), list(SUPERVISOR))] if ends_with_this else list(SUPERVISOR),
             stdin=subprocess.DEVNULL,
             stdout=descriptor,
             stderr=descriptor,

@@ -1,7 +1,7 @@
 """A daemon on a temporary workspace, for commands that measure. The user's workspace is neither read nor changed.
 
 Leaving the ``with`` block stops the daemon and deletes the workspace, also after SIGTERM and SIGHUP: it may hold a copy
-of the user's memories. Its directory has the mode 0700.
+of the user's memories. Its directory has the mode 0700. After SIGKILL the daemon ends, too, but the workspace is left.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class TemporaryDaemon:
         (self.workspace / CONFIG_FILE_NAME).write_text(settings, encoding="utf-8")
         began = time.perf_counter()
         environ = {**self._environ, "SIGNET_WORKSPACE": str(self.workspace), "SIGNET_PORT": "0"}
-        self._child, start_log = launch(self.workspace, environ)
+        self._child, start_log = launch(self.workspace, environ, ends_with_this=True)
         ended = wait_until_ready(self.workspace, self._child, time.monotonic() + START_S)
         self._address = recorded_address(self.workspace)
         if ended is not None or self._address is None:

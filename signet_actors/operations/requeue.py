@@ -13,7 +13,7 @@ import msgspec
 
 from signet_actors.domain.jobs import JOB_KINDS
 from signet_actors.domain.permissions import Permission
-from signet_actors.operations.field_types import ABSENT, Absent, ArgumentForm, FieldType, Given, Text
+from signet_actors.operations.field_types import ABSENT, Absent, ArgumentForm, FieldType, Given, SecretRule, Text
 from signet_actors.operations.operation import Effect, Operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, Problem
 from signet_actors.operations.request_fields import CallerFields
@@ -79,7 +79,7 @@ class IntegerInRange(FieldType):
 class RequeueRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True):
     """Which dead jobs: at most 50 ``ids``, or those of ``kinds`` (none = every kind), oldest first, up to ``limit``."""
 
-    ids: Annotated[tuple[str, ...], Selection(max_items=MAX_REQUEUED)] | None = None
+    ids: Annotated[tuple[str, ...], Selection(max_items=MAX_REQUEUED, secret=SecretRule.CUT)] | None = None
     kinds: Annotated[tuple[str, ...], Selection(max_items=len(KINDS), values=KINDS)] | None = None
     limit: Annotated[int, IntegerInRange(low=1, high=MAX_REQUEUED)] = MAX_REQUEUED
 

@@ -144,6 +144,7 @@ class Retention:
             "backups": self._backup.made,
             "scrub_findings": len(self._backup.findings),
             "purge_suspended": float(self._purge.suspended_reason is not None),
+            "backup_problem": float(self._backup.problem is not None),
             "reports_waiting": self._spool_drain.waiting,
             "reports_rejected": self._spool_drain.rejected,
         }

@@ -515,6 +515,16 @@ def test_dead_jobs_are_requeued_by_id_by_kind_or_all(api: MemoryApi, path: str, 
         }
 
 
+@pytest.mark.parametrize("path", ["/api/pipeline/requeue", "/api/repair/requeue-dead"])
+def test_no_secret_in_the_ids_of_a_requeue_is_stored(api: MemoryApi, path: str) -> None:
+    token = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+    api.bus.script[RequeueJobs] = JobsRequeued([], [])
+    assert api.request("POST", path, {"ids": ["01a2", token, f"job {token}"]}).status == 200
+    asked = api.bus.only(RequeueJobs).body
+    assert asked.ids is not None
+    assert (asked.ids[0], token in str(asked)) == ("01a2", False)
+
+
 def test_a_requeue_too_soon_returns_a_retry_time(api: MemoryApi) -> None:
     api.bus.script[RequeueJobs] = SignetError("too soon", code=ErrorCode.RATE_LIMITED, retry_after_ms=41_500)
     for path in ("/api/pipeline/requeue", "/api/repair/requeue-dead"):

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.bus_harness import child_environment
+from signet_actors.config.workspace_holder import lock_held
+from tests.support.bus_harness import child_environment, eventually
 from tests.support.live_daemon import live_daemon
 
 pytestmark = pytest.mark.system
@@ -110,3 +111,19 @@ def test_own_memories_are_measured_with_the_users_settings_and_stay_as_they_are(
         assert "Left out: 1 question, whose memories do not exist." in ran.stderr.decode()
         assert daemon.api.get("/api/memory/export").raw == before, "the store, or its counts of access, has changed"
         assert daemon.faults() == []
+
+
+def test_the_temporary_daemon_ends_with_a_command_that_is_killed(tmp_path: Path) -> None:
+    script = (
+        "import os, sys; from signet_actors.cli.temporary_daemon import temporary_daemon\n"
+        "with temporary_daemon(os.environ) as daemon:\n"
+        "    daemon.start(); print(daemon.workspace, flush=True); sys.stdin.read()"
+    )
+    environ = child_environment(TMPDIR=str(tmp_path))
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", script], env=environ, stdin=pipe, stdout=pipe) as command:
+        assert command.stdout is not None
+        workspace = Path(command.stdout.readline().decode().strip())
+        assert lock_held(workspace)
+        command.kill()
+    eventually(lambda: not lock_held(workspace), within_s=60, what="the daemon ends")

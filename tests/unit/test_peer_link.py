@@ -191,6 +191,13 @@ def test_reports_of_hooks_that_do_not_arrive_are_told(counters: dict[str, float]
     assert state.detail.split("; ") == ([f"{text} (`signet doctor` says more)" for text in told] or [""])
 
 
+def test_a_backup_that_cannot_be_made_is_told() -> None:
+    retention = ChildState("retention", "retention", UP, 1, 0, 3, counters={"backup_problem": 1.0})
+    state = readiness([*CHILDREN, retention], draining=False)
+    assert (state.status, state.ready) == ("degraded", True)
+    assert state.detail == "the last backup could not be made (`signet status` says why)"
+
+
 def test_the_daemon_is_not_ready_while_the_writer_reports_a_displaced_file() -> None:
     writer = ChildState("writer", "writer", UP, 1, 0, 1, counters={"displaced": 1.0})
     state = readiness([writer, *CHILDREN[1:]], draining=False)

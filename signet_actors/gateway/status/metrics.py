@@ -142,6 +142,7 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
             "Problems found in the last verified copy of the database",
         ),
         ("purge_suspended", "retention_suspended", "1 while purging is suspended, for example after a clock jump"),
+        ("backup_problem", "retention_backup_problem", "1 while the last backup could not be made"),
         ("reports_waiting", "retention_reports_waiting", "Reports of hooks that were sent again without success"),
         ("reports_rejected", "retention_reports_rejected", "Reports of hooks that were set aside within a day"),
     )

@@ -132,7 +132,9 @@ def readiness(
 
 
 def _reports(counters: Mapping[str, float]) -> Iterator[str]:
-    """Yield what became of the reports that hooks left in the spool."""
+    """Yield that the last backup was not made, and what became of the reports that hooks left in the spool."""
+    if counters.get("backup_problem"):
+        yield "the last backup could not be made (`signet status` says why)"
     for name, state in (("reports_waiting", "waiting, because sending failed"), ("reports_rejected", "set aside")):
         if count := int(counters.get(name, 0)):
             are = "report of a hook is" if count == 1 else "reports of hooks are"
