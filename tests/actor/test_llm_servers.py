@@ -344,7 +344,7 @@ def test_a_server_without_a_readable_model_list_is_not_available(
 def test_a_missing_ollama_model_is_reported_with_the_pull_command(server: ScriptedProvider) -> None:
     found = using(OllamaProvider(server.url, "gemma3:1b"), lambda it: it.available())
     assert not found.ok
-    assert found.detail.endswith("ollama pull gemma3:1b")
+    assert found.detail.endswith("`ollama pull gemma3:1b`")
 
 
 @pytest.mark.parametrize(

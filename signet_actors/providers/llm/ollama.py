@@ -127,7 +127,7 @@ async def server_has_model(calls: HttpCalls, model: str) -> Availability:
         return Availability(False, f"{error.detail}; {how_to_start(model)}")
     if not tags.have(model):
         return Availability(
-            False, f"Ollama is running but does not have the model {model}; install it with: ollama pull {model}"
+            False, f"Ollama is running but does not have the model {model}; install it with `ollama pull {model}`"
         )
     return Availability(True, f"Ollama is running at {calls.endpoint} and has the model {model}")
 
