@@ -83,6 +83,7 @@ def test_check_passes_and_leaves_no_memory(program: Path, daemon: LiveDaemon, ha
     assert marks == [*(["✓ start", "✓ prompt", "✓ transcript"] if harness.events else []), "✓ tools"]
     assert json.loads(signet("list", "--deleted", "--json").output)["memories"] == []
     assert [row["id"] for row in daemon.api.listed()] == before
+    assert not [row for row in daemon.api.get("/api/sessions/past").ok()["sessions"] if "signet-check" in str(row)]
     eventually(lambda: Spool(str(daemon.workspace)).waiting() == [], within_s=180, what="no report waits")
     started = {"session_id": f"after-{harness.name}", "cwd": os.environ["PWD"], "source": "startup"}
     assert "signet-check" not in hook(program, "session-start", {**started, "hook_event_name": "SessionStart"})

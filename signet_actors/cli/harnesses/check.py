@@ -155,24 +155,24 @@ def reason_of_silence(client: DaemonClient, project: str) -> str:
 def transcript_problem(client: DaemonClient, harness: Harness, folder: str, session: Mapping[str, str]) -> str:
     """Return why the daemon would not keep a transcript of the harness, as a clause; empty if it would.
 
-    It is told of a file that is not there, in the folder of the harness, or of an empty conversation if that is empty.
-    So nothing is stored.
+    It is told of the end of a session whose file is not there, in the folder of the harness, if it has any. So nothing
+    is stored.
     """
     key = f"{CHECK_PREFIX}{uuid.uuid4()}"
     path = os.path.join(folder, "signet-check", f"{key}.jsonl") if folder else None
-    about = {"transcriptPath": path, "transcript": None if path else "[]", "cwd": session["cwd"], "reason": "clear"}
+    about = {"transcriptPath": path, "cwd": session["cwd"], "reason": "clear"}
     try:
         answer = client.ask("/api/hooks/session-end", {"harness": harness.name, "sessionKey": key, **about}).body
     except SignetError as error:
         return error.detail
     reason = str(answer.get("reason"))
-    if answer.get("skipped") is not True or reason == "other_project":  # the line of the prompt tells that
-        return ""
     if reason == "disabled":
         return "hooks.sessionEnd.enabled is false; `signet config set hooks.sessionEnd.enabled true`"
+    if not folder or answer.get("skipped") is not True or reason == "other_project":  # the prompt's line tells that
+        return ""
     if "outside" in reason:
         return f"the daemon does not read {folder}; `signet connect {harness.name}` adds it"
-    return f"{folder}: {reason}" if folder else reason
+    return f"{folder}: {reason}"
 
 
 def prompt_brings(canary: Canary, harness: Harness, session: Mapping[str, str], environ: Mapping[str, str]) -> HookRun:
