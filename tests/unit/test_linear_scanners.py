@@ -160,7 +160,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "domain.redaction.commands": {
         **dict.fromkeys(("_ADDRESS", "_BEARER", "_COOKIES", "_COOKIE_NAME", "_EVENT", "_KEY_LINE", "_PUTTY"), SEARCHED),
-        **dict.fromkeys(("_KNOWN_COOKIE", "_NETRC", "_OPENSSL", "_PGPASS", "_SUDO_INPUT", "_AUTH_PAIR"), SEARCHED),
+        **dict.fromkeys(("_KNOWN_COOKIE", "_NETRC", "_OPENSSL", "_PGPASS", "_INPUT", "_AUTH_PAIR"), SEARCHED),
         **dict.fromkeys(("_VARIABLE", "_NO_WORD", "_TOKEN_AS_USER", "_PARAMETERS", "_SECRET_PARAMETER"), SEARCHED),
         **dict.fromkeys(("_BEARER_END", "_COOKIE", "_KEY_END", "_KEY_HEAD", "_KEY_LINES", "_OPTION_END"), MATCHED),
         **dict.fromkeys(("_MORE_ARGUMENTS", "_USER_AND_PASSWORD", "_PARAMETER"), MATCHED),
@@ -173,6 +173,11 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_OPTION_BEFORE", "_PARAMETER_BEFORE", "_ACCOUNT_BEFORE", "_SQL_ACCOUNT_BEFORE"), SEARCHED),
         **dict.fromkeys(("_ALIAS", "_ANCHOR"), SEARCHED),
         "_HEX": WHOLE,
+    },
+    "domain.redaction.labelled_values": {
+        **dict.fromkeys(("_VARIABLE", "_MANAGED", "_LABEL", "_SECTION", "_LIST", "_INSERT", "_CELL"), SEARCHED),
+        **dict.fromkeys(("_ENTRY", "_ITEM", "_ROW"), MATCHED),
+        **dict.fromkeys(("_COLUMN", "_TOKEN"), WHOLE),
     },
     "domain.redaction.written_credentials": {
         **dict.fromkeys(

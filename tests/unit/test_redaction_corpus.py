@@ -12,6 +12,8 @@ from signet_actors.domain.redaction.scan import Redactor, redact, tokens
 from signet_actors.domain.redaction.secret_names import LANGUAGES
 from signet_actors.domain.redaction.token_format import TokenFormat
 from signet_actors.domain.redaction.token_formats import FORMATS
+from tests.support.pasted_credentials import HARMLESS, PASTED
+from tests.support.pasted_credentials import VALUES as PASTED_VALUES
 from tests.support.secret_corpus import SHAPES, clean_notes, documented, secrets, shaped
 from tests.support.secret_notes import CLEAN_TEXTS, PASSWORDS
 from tests.support.written_credentials import BLOBS, CLEAN, CODES, FORMS, NOTED, OTHERS, STATED
@@ -169,6 +171,33 @@ def test_the_documentation_names_the_languages_that_are_known() -> None:
     page = " ".join(OPERATIONS.read_text().split())
     told = page.partition("in the languages whose names are known: ")[2].partition(";")[0]
     assert told.replace(" and ", ", ").split(", ") == list(LANGUAGES) == list(STATED)
+
+
+@pytest.mark.parametrize("kind", PASTED)
+def test_what_is_pasted_is_replaced_whole_and_nothing_else(kind: str) -> None:
+    assert len(PASTED[kind]) >= 20
+    for form in PASTED[kind]:
+        for value in PASTED_VALUES:
+            clean, kinds = Redactor().clean(form.replace("%s", value))
+            assert clean == form.replace("%s", f"[REDACTED:{kinds[0] if kinds else None}]")
+
+
+def test_each_of_many_values_in_a_list_a_section_and_an_insert_is_replaced() -> None:
+    rng = random.Random(1)
+    values = [shaped(rng, "{a24}") for _ in range(200)]
+    texts = [
+        "passwords = [" + ", ".join(f"'{value}'" for value in values) + "]",
+        "secrets:\n" + "".join(f"  key{number}: {value}\n" for number, value in enumerate(values)),
+        "INSERT INTO u (id, password) VALUES " + ",\n".join(f"({n}, '{value}')" for n, value in enumerate(values)),
+    ]
+    for text in texts:
+        clean = Redactor().clean(text)[0]
+        assert [value for value in values if value in clean] == []
+
+
+def test_what_looks_like_it_without_a_secret_stays() -> None:
+    changed = [(text, clean) for text in HARMLESS if (clean := Redactor().clean(text)[0]) != text]
+    assert changed == []
 
 
 @pytest.mark.parametrize(("form", "secret"), OTHERS)

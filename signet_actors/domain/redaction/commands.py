@@ -42,6 +42,7 @@ COMMAND_OPTIONS: Final[tuple[tuple[tuple[str, ...], str, str], ...]] = (
     (("keytool", "jarsigner"), "keypass", "apart"),
     (("curl",), "u", "user"),
     (("curl",), "-user", "user"),
+    (("curl",), "-proxy-user", "user"),
     (("smbclient", "rpcclient", "smbmap"), "U", "user"),
 )
 """Commands, their password option, and its form: in the same word, in the next word, either, or ``user:pass``."""
@@ -68,6 +69,8 @@ COMMAND_MARKS: Final = (
     ),
     *("psftp", "ldap", "7z", "rar ", "keytool", "jarsigner", "curl", "smbclient", "rpcclient", "smbmap"),
 )
+OPTION_MARKS: Final = (" -", "\t-", "login", "chpasswd", "requirepass", "masterauth")
+"""Texts without these have no command with a password."""
 _COMMAND_NAMES: Final = "|".join(
     re.escape(command).replace(r"\ ", r"\s{1,3}+") for command in sorted(_OPTIONS, key=len, reverse=True)
 )
@@ -75,7 +78,7 @@ _GAP: Final = r"(?>(?:[ \t]|\\\r?\n){1,40})"  # a backslash joins lines
 _EVENT = re.compile(
     r"(?P<end>(?<!\\)(?<!\\\r)\n|[;|]|&&)"
     rf"|(?<![\w.-])(?P<command>{_COMMAND_NAMES})(?:\.exe)?(?=(?P<arguments>{_GAP}(?:-|https?://))|\s)"
-    rf"|(?<=\s)-(?P<option>storepass|keypass|pw|-user|[pPaUuw])(?P<between>=|{_GAP}|(?=[^\s=]))"
+    rf"|(?<=\s)-(?P<option>storepass|keypass|pw|-(?:proxy-)?user|[pPaUuw])(?P<between>=|{_GAP}|(?=[^\s=]))"
     r"(?P<quote>[\"']?+)(?P<value>[^\s\"'`]{1,256}+)"
 )
 _BEFORE_CHARS: Final = 160
@@ -105,7 +108,10 @@ _PGPASS = re.compile(
 )
 """A whole line, or all text between quotes: exactly five fields, of which the second is a PostgreSQL port."""
 
-_AUTHORIZATION: Final = r"\bauthorization(?>(?:\\{0,8}+[\"'])?)\s{0,40}+[:=]\s{0,40}+(?>(?:\\{0,8}+[\"'])?)"
+_AUTHORIZATION: Final = (
+    r"\bauthorization(?>(?:\\{0,8}+[\"'])?)\s{0,40}+(?:[:=]|(?=[\"']?(?:basic|bearer)\s))"
+    r"\s{0,40}+(?>(?:\\{0,8}+[\"'])?)"
+)
 _BEARER = re.compile(
     rf"(?:\bbearer\s{{1,40}}+|{_AUTHORIZATION}"
     r"(?:(?:(?P<known>(?:[a-z][\w.-]{0,32})?(?:token|key|auth|bot)|basic|digest|negotiate|bearer|ntlm|aws|ssws|splunk|vault)"
@@ -117,13 +123,23 @@ _SECRET_PARAMETER = re.compile(r"response|signature|mac|token|auth$|key$|secret|
 """``Digest username="anna", response="…"``: who asks, of what and when is no secret."""
 _MIN_TOKEN_CHARS: Final = 16
 _BEARER_END = re.compile(r"[A-Za-z0-9\-._~+/=]*+")
-_SUDO_INPUT = re.compile(
-    r"\b(?:echo|printf)\s{1,9}+[\"']?([^\s\"'|;&]{4,256}+)[\"']?\s{0,9}+\|\s{0,9}+sudo\s{1,9}+-s\b"
+_INPUT = re.compile(
+    r"\b(?:echo|printf)\s{1,9}+(?:-\w\s{1,9})?[\"']?(?:[\w.-]{1,64}:)?([^\s\"'|;&:]{4,256}+)[\"']?\s{0,9}+\|\s{0,9}+"
+    r"(?:sudo\s{1,9}+)?(?:-s\b|chpasswd\b|[^\n|;]{1,120}--(?:password-stdin|with-token)\b)"
+    r"|--(?:password-stdin|with-token)\s{1,9}<<<\s{0,9}[\"']?([^\s\"'|;&]{4,256})"
+    r"|\b(?:requirepass|masterauth)[ \t]{1,9}[\"']?([^\s\"'|;&]{4,256})"
+    r"|\bhtpasswd\s{1,9}(?:-\w{1,9}\s{1,9}){0,3}-\w{0,9}b\w{0,9}\s{1,9}\S{1,200}\s{1,9}\S{1,64}\s{1,9}[\"']?([^\s\"'|;&]{4,256})"
 )
+"""What a command is given to read, or the next words of one that takes no option for it."""
+_WORD_AFTER: Final = 3
+"""The group of a word that may also be prose: ``requirepass must …``."""
 _AUTH_PAIR = re.compile(
-    r"\b(?:auth\s{0,3}+=|(?:http)?basicauth|passwordauthentication|usernamepasswordcredentials)\s{0,3}+\(\s{0,9}+"
+    r"(?:\b(?:auth\s{0,3}+=|(?:http)?basicauth|passwordauthentication|usernamepasswordcredentials|pscredential"
+    r"|(?:smtp|server|mail|ftp|client)\.login)\s{0,3}+\(\s{0,9}+"
+    r"|\b(?:getconnection|pdo|mysqli(?:_connect)?)\s{0,3}+\([^,()\n]{1,200}+,\s{0,9}+)"
     r"[\"'][^\"'\s]{1,128}+[\"']\s{0,9}+,\s{0,9}+[\"']([^\"'\s]{1,256}+)[\"']"
 )
+PAIR_MARKS: Final = ("auth", "credential", "getconnection", "pdo", "mysqli", ".login")
 """The literal password in ``auth=("anna", "…")`` and in the constructors of credentials."""
 _VARIABLE = re.compile(
     r"(?:^|[\s'\"`])[A-Z0-9_]{0,64}?(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|PWD|SECRET(?:_KEY)?|TOKEN|API_?KEY|ACCESS_KEY)"
@@ -132,7 +148,8 @@ _VARIABLE = re.compile(
 """An environment variable, in capitals, with a value of letters alone; ``named_values`` finds the others."""
 _NO_WORD = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 _COOKIES = re.compile(
-    r"\b(?:set-)?cookie(?>(?:\\{0,8}+[\"'])?)(?:\s{0,3}+[:=]\s{0,3}+|(?<=--cookie)\s{1,3}+)(?>(?:\\{0,8}+[\"'])?)(?=[\w.\-]{1,64}=)"
+    r"(?:\b(?:set-)?cookie(?>(?:\\{0,8}+[\"'])?)(?:\s{0,3}+[:=]\s{0,3}+|(?<=--cookie)\s{1,3}+)|(?<=\s-b)\s{1,3}+)"
+    r"(?>(?:\\{0,8}+[\"'])?)(?=[\w.\-]{1,64}=)"
 )
 _COOKIE = re.compile(r"([^\s=;,\"']{1,128}+)=([^\s;,\"'\\]{0,4096}+)(?>(?:;\s{0,3}+)?)")
 _COOKIE_NAME = re.compile(r"sess|sid|auth|token|jwt|login|remember|csrf|xsrf|identity|ticket|\.aspx", re.IGNORECASE)
@@ -195,11 +212,15 @@ def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
                 options, begin = {}, event.end()
             elif how := options.get(event["option"]):
                 yield from _option_value(how, event, plain, sure=sure)
-    for mark, pattern in (("pass:", _OPENSSL), ("login", _NETRC), ("sudo", _SUDO_INPUT)):
-        if mark in folded:
-            for start, end in [match.span(1) for match in windowed_matches(pattern, folded, _REACH)]:
-                if is_literal_secret(plain[start:end]):
-                    yield "password", start, end
+    for marks, pattern in (
+        (("pass:",), _OPENSSL),
+        (("login",), _NETRC),
+        (("sudo", "chpasswd", "-stdin", "-token", "requirepass", "masterauth", "htpasswd"), _INPUT),
+    ):
+        for found in windowed_matches(pattern, folded, _REACH) if any(mark in folded for mark in marks) else ():
+            start, end = found.span(found.lastindex or 0)
+            if (is_value if found.lastindex == _WORD_AFTER else is_literal_secret)(plain[start:end]):
+                yield "password", start, end
 
 
 def _is_command(plain: str, begin: int, start: int, *, arguments: bool) -> bool:

@@ -48,6 +48,10 @@ _ENDS: Final = r"\]\u201c\u201d\u2019\u00bb\u300d\u300f\u3011"
 CLOSE: Final = rf"(?>(?:\\{{0,8}}+[\"'`]|&quot;|&\#3[49];|{_EMPHASIS}|{TAG}|[{_ENDS}]){{0,4}})"
 """What may stand between a name and its sign: quotation marks, emphasis, the ends of tags and brackets."""
 
+_TYPE: Final = (
+    r":\s{0,2}&?(?:'[a-z]{1,12}\s)?[a-z][\w.<>\[\]?&]{0,40}?(?:\s?[,|]\s?[\w.\[\]]{1,24}){0,3}\s{0,2}(?==\s{0,2}[\"'`])"
+)
+"""The type of a variable: ``apiKey: string = "…"``, ``let password: &str = "…"``."""
 _YAML_PROPERTY: Final = r"(?<=\s)(?:&(?!(?:mut|dyn|str|self)\b)[\w.-]{1,64}|!![a-z]{1,16})(?=\s)"
 """The anchor of a value in YAML, by which others refer to it, or its type."""
 _ANCHOR = re.compile(
@@ -68,12 +72,13 @@ def _name_pattern(words: str, said: Said) -> str:
     return rf"""(?P<name>{words})(?:{said.owns})?(?:(?P<plural>s\b)|[0-9]{{0,2}}+)
         (?>(?:[\s_-](?:blob|data|string|value|base|base64|b64)\b){{0,2}})
         (?P<owner>[ ]\([^()\r\n]{{1,40}}\)(?=[*_]{{0,3}}\s?[:=])
+          | [ ]for(?:[ ]key)?[ ](?:'[^'\n]{{1,99}}'|"[^"\n]{{1,99}}")(?=:)
           | (?<!pass)[ ](?:{said.joiners})[ ][^\s:=|()]{{1,30}}(?:[ ][^\s:=|()]{{1,30}}){{0,3}}?
           | (?:[ ][^\s:=|()]{{1,30}}){{1,4}}?(?=[ ](?:{said.free})[ ]) | [\u0e00-\u0e7f]{{1,40}}?(?=(?:{said.glued})))?
         (?P<whose>
             [ ](?:(?:f\u00fcr|for|of|vom|de|du|del|der)[ ](?:(?:das|den|the|la|le|el)[ ])?)?
             (?:wi-?fi|wlan|root|admin|sudo|ssh|router|routeur)\b)?
-        {CLOSE}(?>(?:[ ]\([^()\r\n]{{1,40}}\)(?=\s?[:=]))?)
+        {CLOSE}(?>(?:[ ]\([^()\r\n]{{1,40}}\)(?=\s?[:=]))?)(?>(?:{_TYPE})?)
         \s{{0,40}}+
         (?:(?P<sign>:=|=>|={{2}}>|={{1,3}}+|!==?|:(?!:)|(?<=\s)value=|(?<=["'])/?>|-{{1,2}}>
             | [\u2190-\u21ff\u27f0-\u27ff\u2794-\u27be\u25b6\u25ba]|\.{{3,40}}|\u2026
@@ -98,7 +103,7 @@ _NAME: Final = {only: re.compile(_name_pattern(words, SAID[only]), re.VERBOSE) f
 _ALIAS: Final = {
     only: re.compile(rf"(?:{words})[\"']?:\s{{1,8}}\*([\w.-]{{1,64}})") for only, words in NAME_WORDS.items()
 }
-_OPEN_QUOTE = re.compile(r"""(?P<escapes>\\{0,8}+)(?P<mark>["'`])|&quot;|&\#3[49];""")
+_OPEN_QUOTE = re.compile(r"""(?P<escapes>\\{0,8}+)(?P<mark>["'`])(?:(?P=mark){2}(?=[^\s"'`]))?|&quot;|&\#3[49];""")
 _STOPS: Final = {mark: re.compile(rf"\s|(?<!\\){mark}") for mark in "\"'`"}
 _ESCAPED_STOPS: Final = {mark: re.compile(rf"\s|{mark}") for mark in "\"'`"}
 _ENTITY_STOP = re.compile(r"\s|&(?:quot|\#3[49]);")
@@ -279,7 +284,7 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
             elif bare:
                 accept = _is_signed_password if identified else is_unmistakable
             elif weak:
-                accept = _is_signed_password if password else _is_signed_credential
+                accept = _is_signed_password if password else is_signed_credential
             elif said and not password:
                 accept = is_strong_value
         elif sign in _COMPARISONS:
@@ -313,7 +318,7 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
             elif sign == ":" and ends_line and not prose:
                 accept = is_value
             elif weak:
-                accept = _is_signed_password if spoken or ends_line else _is_signed_credential
+                accept = _is_signed_password if spoken or ends_line else is_signed_credential
                 until = end
             elif spoken or ends_line:
                 accept = is_spoken_password
@@ -471,7 +476,7 @@ def _is_signed_password(value: str) -> bool:
     return is_spoken_password(value) and not is_id_or_place(value)
 
 
-def _is_signed_credential(value: str) -> bool:
+def is_signed_credential(value: str) -> bool:
     return is_unmistakable(value) or (
         len(value) in _HEX_KEY_CHARS and is_value(value) and _HEX.fullmatch(value) is not None
     )

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from signet_actors.domain.normalization import collapsed, sanitize_text, storage_content
 from signet_actors.domain.redaction import commands, written_credentials
 from signet_actors.domain.redaction.kubernetes import MANIFEST_MARK, manifest_values
+from signet_actors.domain.redaction.labelled_values import inserted_values, keys_by_last_part, labelled_values
 from signet_actors.domain.redaction.letters import plain_letters
 from signet_actors.domain.redaction.named_values import aliased_values, named_values, tagged_values
 from signet_actors.domain.redaction.secret_names import ASCII_MARKS, PAIR_MARKS
@@ -186,6 +187,11 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from tokens(form, mark, plain, folded)
     if not folded.isascii() or any(mark in folded for mark in ASCII_MARKS):
         yield from named_values(plain, folded, joined=joined)
+        yield from keys_by_last_part(plain, folded)
+        if "insert" in folded:
+            yield from inserted_values(plain, folded)
+        if not joined:
+            yield from labelled_values(plain, folded)
         if "</" in plain or "<\\/" in plain:
             yield from tagged_values(plain, folded)
         if "&" in plain and "*" in plain:
@@ -200,7 +206,7 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from commands.data_source_passwords(plain)
     if "bearer" in folded or "authorization" in folded:
         yield from commands.header_tokens(plain, folded)
-    if "cookie" in folded or "sess" in folded or "connect.sid" in folded or ".aspx" in folded:
+    if "cookie" in folded or "sess" in folded or "connect.sid" in folded or ".aspx" in folded or " -b " in plain:
         yield from commands.cookies(plain, folded)
     if joined:
         return
@@ -211,11 +217,11 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from written_credentials.account_values(plain, folded)
     if MANIFEST_MARK in plain:
         yield from manifest_values(plain)
-    if " -" in plain or "\t-" in plain or "login" in folded:
+    if any(mark in folded for mark in commands.OPTION_MARKS):
         yield from commands.command_options(plain, folded)
     if ":" in plain and plain.count(":") >= 4:
         yield from commands.password_file_lines(plain)
-    if "auth" in folded or "usernamepasswordcredentials" in folded:
+    if any(mark in folded for mark in commands.PAIR_MARKS):
         yield from commands.auth_pairs(plain, folded)
     if "=" in plain:
         yield from commands.variables(plain)

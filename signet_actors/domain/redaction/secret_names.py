@@ -92,6 +92,7 @@ KEY_OWNERS: Final = (
     *("api", "auth", "service", "account", "access", "secret", "db", "database", "priv", "private", "client"),
     *("encryption", "signing", "master", "license", "shared", "app", "application", "subscription", "admin"),
     *("wifi", "wi-fi", "wlan", "wpa", "wpa2", "wpa3", "network", "security", "recovery"),
+    *("aes", "hmac", "jwt", "unseal"),
 )
 """``key`` alone is the name of anything; after one of these it names a credential."""
 PAIR_WORDS: Final = """
@@ -154,7 +155,7 @@ def _marks(names: tuple[str, ...], separator: str = " ") -> tuple[str, ...]:
 
 
 ASCII_MARKS: Final = _marks(
-    (*secret_names(ascii_only=True), "key", "auth", "pin", "wifi:", "mnemonic", "b64", "base64")
+    (*secret_names(ascii_only=True), "key", "_pat", "_sk", "auth", "pin", "wifi:", "mnemonic", "b64", "base64")
 )
 PAIR_MARKS: Final = _marks(words_of(PAIR_WORDS, ascii_only=True), "/")
 

@@ -1,0 +1,124 @@
+"""Find values whose name is not beside them: on the line above, over a list or a section, or in another bracket.
+
+What a password manager copies, ``secrets:`` and ``[secrets]`` with their entries, ``"passwords": ["…"]``, the columns
+of an ``INSERT``; also variables that are named by their last part, ``STRIPE_KEY=…``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from signet_actors.domain.redaction.named_values import NAME_WORDS, is_signed_credential
+from signet_actors.domain.redaction.secret_names import is_password_name
+from signet_actors.domain.redaction.values import SecretSpan, is_spoken_password, is_value
+from signet_actors.domain.windowed_search import windowed_matches
+
+_REACH: Final = 1024
+_PUBLIC: Final = (
+    "public|pub|publishable|cache|primary|foreign|sort|sorting|partition|idempotency|row|hot|shortcut|object|lookup|registry"
+    "|site|index|candidate|composite|unique|natural|group|map|dict|dedup|event|query|storage|state|hash|session|any|press"
+    "|this|no|by|host|translation|message|locale|i18n"
+)
+"""Whose key is none that opens anything."""
+_VARIABLE = re.compile(
+    rf"(?<![\w-])(?!(?:[a-z0-9]{{1,30}}_){{0,3}}(?:{_PUBLIC})_)(?P<name>[a-z][a-z0-9]{{1,30}}(?:_[a-z0-9]{{1,30}}){{0,4}}"
+    r"_(?:key|pat|sk|auth))[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?P<value>[^\s\"'`,;<>(){}\[\]]{12,256})(?![(\[])"
+)
+"""A variable in snake case or capitals; the value must be irregular."""
+_LAST_PARTS: Final = ("_key", "_pat", "_sk", "_auth")
+_MANAGED = re.compile(
+    r"(?:^|\n)[ \t*#]{0,4}(?:user(?:name)?|login|e-?mail|account|benutzer(?:name)?|utilisateur|usuario)\b"
+)
+_LABEL: Final = {
+    only: re.compile(
+        rf"(?:^|\n)[ \t>*#-]{{0,6}}(?:[\w-]{{1,20}} ){{0,2}}(?P<name>{NAME_WORDS[only]})s?[*:]{{0,4}}"
+        r"[ \t]{0,8}\r?\n\s{0,20}[`*\"']{0,3}(?P<value>[^\s`*\"']{6,256})[`*\"']{0,3}[ \t]{0,8}(?=\r?\n|\Z)"
+    )
+    for only in (True, False)
+}
+_SECTION = re.compile(
+    r"(?:^|\n)(?P<indent>[ \t]{0,40})(?:\[(?:[\w-]{1,30}\.)?(?:secrets?|credentials)\]"
+    r"|(?:[\w-]{0,30}[_-])?(?:secrets?|credentials):)[ \t]{0,8}\r?(?=\n)"
+)
+_SECTION_MARKS: Final = ("secret", "credential")
+_ENTRY = re.compile(
+    r"\r?\n(?P<indent>[ \t]{0,40})(?:-[ \t]{1,8})?[\"']?[\w. -]{1,64}[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?"
+    r"(?P<value>[^\s\"']{0,512})[^\n]{0,400}"
+)
+_LIST: Final = {
+    only: re.compile(
+        rf"(?P<name>{NAME_WORDS[only]})(?:s[\"']?\s{{0,4}}[:=]\s{{0,4}}[\[({{]|[\"']?\s{{0,4}}[:=]\s{{0,4}}\[)"
+    )
+    for only in (True, False)
+}
+_ITEM = re.compile(
+    r"\s{0,40}(?:[\"']?[\w.-]{1,64}[\"']?\s{0,4}:\s{0,4})?[\"']?(?P<value>[^\s\"',\]})]{1,256})[\"']?\s{0,4}(?:,|(?=[\]})]))"
+)
+_TOKEN = re.compile(r"[\w+/=.-]{8,256}")
+"""What credentials are made of, and the parts of a grammar (``tokens = {…}``) are not."""
+_INSERT = re.compile(
+    r"\binsert\s{1,9}into\s{1,9}[\w.\"`\[\]]{1,64}\s{0,9}\((?P<columns>[^()]{1,512})\)\s{0,9}values\s{0,9}"
+)
+_ROW = re.compile(r"\s{0,9},?\s{0,9}\((?P<cells>(?:[^()']|'[^']{0,256}'){1,1024})\)")
+_CELL = re.compile(r"\s{0,9}(?:'(?P<value>[^']{0,256})'|[^,']{0,256})(?:,|\Z)")
+_COLUMN: Final = re.compile(rf"[\"`\[\s]{{0,9}}\w{{0,40}}?(?P<name>{NAME_WORDS[False]})[\"`\]\s]{{0,9}}")
+
+
+def labelled_values(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield the values below, in and under a name."""
+    ascii_only = folded.isascii()
+    for found in windowed_matches(_LABEL[ascii_only], folded, _REACH) if "\n" in plain else ():
+        value = plain[slice(*found.span("value"))]
+        password = is_password_name(found["name"])
+        managed = password and _MANAGED.search(folded, max(0, found.start() - 200), found.start()) is not None
+        if (managed or found["name"] != "pass") and (is_spoken_password if managed else is_signed_credential)(value):
+            yield "password" if password else "credential", *found.span("value")
+    done = 0  # what stands in one list or section is not read again as another
+    for name in windowed_matches(_LIST[ascii_only], folded, _REACH) if any(map(plain.count, "[({")) else ():
+        password = is_password_name(name["name"])
+        for item in _run(_ITEM, plain, name.end()) if name.start() >= done else ():
+            done = item.end()
+            quoted = plain[item.start("value") - 1] in "\"'"
+            accept = is_spoken_password if password else is_signed_credential
+            if (quoted or ":" in name[0]) and (password or _TOKEN.fullmatch(item["value"])) and accept(item["value"]):
+                yield "password" if password else "credential", *item.span("value")
+    done = 0
+    for section in windowed_matches(_SECTION, folded, _REACH) if any(map(folded.count, _SECTION_MARKS)) else ():
+        ini = "[" in section[0]
+        for entry in _run(_ENTRY, plain, section.end()) if section.start() >= done else ():
+            if not ini and len(entry["indent"]) <= len(section["indent"]):
+                break
+            done = entry.end()
+            if is_signed_credential(entry["value"]):
+                yield "credential", *entry.span("value")
+
+
+def _run(pattern: re.Pattern[str], plain: str, at: int) -> Iterator[re.Match[str]]:
+    """Yield the matches that follow each other from ``at``."""
+    while found := pattern.match(plain, at):
+        yield found
+        at = found.end()
+
+
+def keys_by_last_part(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield the irregular values of ``STRIPE_KEY=…`` and ``GITHUB_PAT: …``."""
+    for found in windowed_matches(_VARIABLE, folded, _REACH) if any(map(folded.count, _LAST_PARTS)) else ():
+        value = plain[slice(*found.span("value"))]
+        if is_signed_credential(value) and (value.isalnum() or plain[found.start() : found.end("name")].isupper()):
+            yield "credential", *found.span("value")
+
+
+def inserted_values(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield what ``INSERT INTO users (name, password) VALUES …`` puts into a column with such a name."""
+    done = 0
+    for insert in windowed_matches(_INSERT, folded, _REACH):
+        if insert.start() < done:
+            continue
+        columns = [_COLUMN.fullmatch(column) for column in insert["columns"].split(",")]
+        for row in _run(_ROW, plain, insert.end()) if any(columns) else ():
+            done = row.end()
+            for name, cell in zip(columns, _CELL.finditer(plain, *row.span("cells")), strict=False):
+                if name and cell["value"] and is_value(cell["value"]):
+                    yield "password" if is_password_name(name["name"]) else "credential", *cell.span("value")
