@@ -191,6 +191,8 @@ CURRENT = [
     ("Before a rollback the version is tagged", "if it goes wrong, how do I get back the version before a rollback?"),
     ("Bereitschaft: nachts Aylin anrufen", "wen kann ich nachts anrufen, wenn nichts mehr geht?"),
     ("The credentials of the database are in Vault", "where do the database credentials come from?"),
+    ("Never log access tokens", "what must not be in the logs?"),
+    ("Im Log darf kein Zugriffstoken stehen", "was darf im Log nicht stehen?"),
 ]
 ABOUT_ANOTHER_THING = [
     ("Releases go out on Thursday at 14:00", "when is the next eclipse?"),
@@ -203,6 +205,7 @@ ABOUT_ANOTHER_THING = [
     ("Le nouveau quai est ouvert", "quel est le nouveau film d'Audiard ?"),
     ("Es geht nichts mehr ohne den Schl\u00fcssel", "wie geht ein Handstand?"),
     ("new", "what is the new colour of the ferry?"),
+    ("What must be done first is on the board", "must I feed the sourdough every day?"),
 ]
 
 

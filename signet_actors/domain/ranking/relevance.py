@@ -23,6 +23,7 @@ _ASKING: Final = """
     ask asked tell told show give gave know known knew remember recall remind find found please want wanted need needs
     needed like say said get gets got getting let lets much many long often ever also still already currently usually
     exactly anything something come comes came coming go goes going gone went happen happens happened happening
+    must may might shall ought muss müssen darf dürfen soll sollen sollte doit doivent faut debe deben
     bekomme bekommen bekommt geht gehen ging gegangen gibt kam komme kommen kommt macht machen mehr passiert
     va vont vient viennent arrive va van viene vienen pasa
 """

@@ -86,7 +86,9 @@ async def sessions_of_day(call: Call[UserPromptRequest], prompt: str, terms: Pro
     chars = min(settings.max_inject_chars, call.request.max_inject_chars or settings.max_inject_chars)
     items = []
     for span in spans:
-        item = turn_item(f"{beginning_of(span.text, TURN_CHARS // 3)} … {span.ending}", span.start, chars)
+        begin = beginning_of(span.text, TURN_CHARS // 3)
+        said = span.ending if span.ending.startswith(begin.rstrip("…")) else f"{begin} … {span.ending}"
+        item = turn_item(said, span.start, chars)
         if item is not None:
             items.append(item)
             chars -= len(item) + 1
