@@ -15,6 +15,7 @@ import shutil
 import socket
 import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from signet_actors.cli.harnesses.identity_files import unread_files
 from signet_actors.cli.harnesses.registry import HARNESSES, connected_titles
 from signet_actors.cli.installation_findings import installation_findings
 from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.languages import MODELS_OF_ENGLISH, are_mostly_foreign
 from signet_actors.cli.presentation import ask_confirmation, below_home, counted, mark, print_json, size_text
 from signet_actors.cli.providers import STATUS_PATH, accepts_calls, is_serving, model_remedy, model_text
 from signet_actors.cli.status import LOW_DISK_BYTES, is_optional_start
@@ -296,7 +298,13 @@ def provider_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         told = f"{model}: {body.get('error') or 'not available'}; until it is, recall uses keywords only"
         is_own = configured in ("auto", "embedded")
         remedy = "`signet logs --actor gateway`" if is_own else f"start its server, or use the built-in one: {USE_AUTO}"
+        if configured == "multilingual":
+            remedy = f"`signet setup` downloads it, then `signet restart`; or {USE_AUTO}"
         yield DoctorFinding("embedding", WARN, told, remedy)
+    with suppress(SignetError):  # a hint
+        if configured in MODELS_OF_ENGLISH and are_mostly_foreign(context.client):
+            remedy = "`signet setup` offers a model for that"
+            yield DoctorFinding("languages", OK, "most memories are not in English", remedy)
 
 
 def model_findings(context: DoctorContext) -> Iterator[DoctorFinding]:

@@ -61,6 +61,7 @@ def setup(invocation: Invocation, yes: bool, agent: str | None) -> None:
     if run.has_changed:
         run.offer_notes()
         run.offer_past_sessions()
+    run.offer_languages()
     run.offer_service()
     run.report(found)
 
@@ -156,6 +157,37 @@ class _Run:
             self._not_done("sessions", error, "signet backfill")
         else:
             self.add("✓", "sessions", f"{what} of {', '.join(programs)}")
+
+    def offer_languages(self) -> None:
+        """Download and configure the multilingual model if most memories are not in English and the user wants it."""
+        from signet_actors.cli.config import set_  # noqa: PLC0415 - only for this question
+        from signet_actors.cli.languages import MODELS_OF_ENGLISH, are_mostly_foreign, download, is_downloaded  # noqa: PLC0415
+        from signet_actors.cli.third_party_files import MULTILINGUAL_MB  # noqa: PLC0415
+        from signet_actors.config.load import load_config  # noqa: PLC0415
+
+        if not self.invocation.uses_workspace_daemon:
+            return
+        provider = load_config(self.invocation.workspace, self.invocation.settings).config.embedding.provider
+        size = "" if is_downloaded() else f" ({MULTILINGUAL_MB} MB are downloaded once)"
+        try:
+            if provider == "multilingual" and size:
+                question = f"The multilingual model is configured and not there. Get it{size}?"
+            elif provider in MODELS_OF_ENGLISH and are_mostly_foreign(self.invocation.client(), self.agent):
+                question = f"Most memories are not in English. Use the model of a hundred languages{size}?"
+            else:
+                return
+            if not self.ask(question, default=provider == "multilingual"):
+                self.add("!", "languages", "most memories are not in English, the model is one of English")
+                return
+            download()
+            if provider == "multilingual":
+                self.add("✓", "languages", "the model is there; `signet restart` loads it")
+            else:
+                click.get_current_context().invoke(set_, key="embedding.provider", value="multilingual")
+                self.add("✓", "languages", "the model of a hundred languages; memories get its vectors one by one")
+            self.has_changed = True
+        except SignetError as error:
+            self._not_done("languages", error, "signet setup")
 
     def offer_service(self) -> None:
         """Install the service if there is a service manager and the user wants that."""

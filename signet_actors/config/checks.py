@@ -17,6 +17,8 @@ from signet_actors.config.schema import (
     EMBEDDED_MODEL,
     MINILM_DIMENSIONS,
     MINILM_MODEL,
+    MULTILINGUAL_DIMENSIONS,
+    MULTILINGUAL_MODEL,
     Config,
 )
 
@@ -26,8 +28,9 @@ _INSTALLED: Final = {
     "auto": ("embedded", (EMBEDDED_MODEL,), EMBEDDED_DIMENSIONS),
     "embedded": ("embedded", (EMBEDDED_MODEL,), EMBEDDED_DIMENSIONS),
     "minilm": ("minilm", (MINILM_MODEL,), MINILM_DIMENSIONS),
+    "multilingual": ("multilingual", (MULTILINGUAL_MODEL,), MULTILINGUAL_DIMENSIONS),
 }
-"""The providers whose model comes with the installation: name, models and dimensions."""
+"""The providers whose model is part of the installation or an addition to it: name, models and dimensions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,17 @@ from signet_actors.config.schema import (
     EMBEDDED_MODEL,
     MINILM_DIMENSIONS,
     MINILM_MODEL,
+    MULTILINGUAL_DIMENSIONS,
+    MULTILINGUAL_MODEL,
     EmbeddingConfig,
 )
 
 EMBEDDED_FOLDER: Final = Path(__file__).parents[1] / "third_party" / "wordllama"
 MINILM_FOLDER: Final = EMBEDDED_FOLDER.with_name("minilm")
 """Where the files of the two models are that come with this package."""
+MULTILINGUAL_FILE: Final = EMBEDDED_FOLDER.with_name("multilingual") / "e5-small-q4.bin"
+"""Where that of the third one is when it was downloaded."""
+MULTILINGUAL_SHA256: Final = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 EMBEDDED_WEIGHTS: Final = "l2_supercat_256.safetensors"
 EMBEDDED_TENSOR: Final = "embedding.weight"
 
@@ -73,6 +78,8 @@ def width(config: EmbeddingConfig) -> int:
         return config.dimensions
     if config.provider == "minilm":
         return MINILM_DIMENSIONS
+    if config.provider == "multilingual":
+        return MULTILINGUAL_DIMENSIONS
     known = known_model(config.model or default_model(config.provider))
     return EMBEDDED_DIMENSIONS if known is None else known.dimensions
 
@@ -104,6 +111,8 @@ def configured_space(config: EmbeddingConfig) -> tuple[str, int] | None:
         return EMBEDDED_MODEL, width(config)
     if config.provider == "minilm":
         return MINILM_MODEL, width(config)
+    if config.provider == "multilingual":
+        return MULTILINGUAL_MODEL, width(config)
     model = config.model or default_model(config.provider)
     folder = Path(model).expanduser()
     if config.provider == "fastembed" and folder.is_dir():

@@ -14,7 +14,7 @@ from signet_actors.config.pipeline_schema import ExtractionConfig, PipelineV2Con
 from signet_actors.config.schema import Config, EmbeddingConfig, RetentionConfig
 
 _DESTINATION: Final = (("endpoint", "endpoint"), ("api_key_env", "apiKeyEnv"))
-_LOCAL_EMBEDDING: Final = ("auto", "embedded", "minilm", "none")
+_LOCAL_EMBEDDING: Final = ("auto", "embedded", "minilm", "multilingual", "none")
 _LOCAL_EXTRACTION: Final = ("none",)
 _LOCAL_SYNTHESIS: Final = ("none",)
 """Providers that send no text to other machines. Any of them may replace another provider."""

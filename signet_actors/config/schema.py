@@ -53,6 +53,8 @@ EMBEDDED_DIMENSIONS: Final = 256
 """The vector width of the embedded provider; a test compares both constants with ``providers.embedded``."""
 MINILM_MODEL: Final = "all-minilm-l6-v2-int8"
 MINILM_DIMENSIONS: Final = 384
+MULTILINGUAL_MODEL: Final = "multilingual-e5-small-int8"
+MULTILINGUAL_DIMENSIONS: Final = 384
 
 
 AGENT_NAME_PATTERN: Final = (
@@ -64,7 +66,7 @@ MAX_AGENT_NAME_CHARS: Final = MAX_NAME_CHARS
 _AGENT_NAME_FORM: Final = "an agent's name (no slash, backslash, colon or space at either end)"
 
 
-EmbeddingProvider = Literal["auto", "embedded", "minilm", "ollama", "openai", "fastembed", "none"]
+EmbeddingProvider = Literal["auto", "embedded", "minilm", "multilingual", "ollama", "openai", "fastembed", "none"]
 Fusion = Literal["convex", "rrf"]
 AuthMode = Literal["local", "team", "hybrid"]
 ReadPolicy = Literal["isolated", "shared", "group"]
@@ -79,7 +81,8 @@ class EmbeddingConfig(Struct, frozen=True, rename="camel"):
         EmbeddingProvider,
         described(
             "Provider of vectors: `embedded` takes microseconds, `minilm` finds more and is slower, `auto` stores "
-            "vectors of the first at once and of the second in the background, `none` is keyword search only"
+            "vectors of the first at once and of the second in the background, `multilingual` understands a hundred "
+            "languages and needs a download (`signet setup`), `none` is keyword search only"
         ),
     ] = "auto"
     model: Annotated[

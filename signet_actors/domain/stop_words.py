@@ -8,7 +8,7 @@ Source: docs/quality.md rule 4; the most frequent function words of each languag
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Final
 
@@ -53,6 +53,9 @@ _SPANISH_WORDS = """
 """
 _SPANISH: Final = frozenset(_SPANISH_WORDS.split())
 _LEAST: Final = 2
+_LEAST_WORDS: Final = 8
+"""An English text of so many words has a stop word among them."""
+_LEAST_TEXTS: Final = 10
 
 
 def stop_words_of(words: Iterable[str]) -> frozenset[str]:
@@ -61,3 +64,21 @@ def stop_words_of(words: Iterable[str]) -> frozenset[str]:
     english = len(different & STOP_WORDS)
     count, language = max(((len(different & own), own) for own in (_GERMAN, _FRENCH, _SPANISH)), key=itemgetter(0))
     return STOP_WORDS | language if count >= _LEAST and count > english else STOP_WORDS
+
+
+def mostly_foreign(texts: Iterable[Sequence[str]]) -> bool:
+    """Return whether most of the texts whose language can be told, and ten or more, are in another one than English.
+
+    ``texts``: their words in lower case.
+    """
+    english = foreign = 0
+    for text in texts:
+        words = [word for word in text if len(word) > 1]  # not the letters of a path or an address
+        letters = "".join(words)
+        if stop_words_of(words) != STOP_WORDS or 2 * sum(letter > "\u024f" for letter in letters) > len(letters) > 0:
+            foreign += 1
+        elif STOP_WORDS.intersection(words):
+            english += 1
+        else:
+            foreign += len(words) >= _LEAST_WORDS
+    return foreign >= _LEAST_TEXTS and foreign > english

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from signet_actors.config.schema import Config, EmbeddingConfig, GatewayConfig
+from signet_actors.config.schema import MULTILINGUAL_MODEL, Config, EmbeddingConfig, GatewayConfig
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.errors import ConfigError, ExitCode
@@ -35,6 +35,7 @@ from signet_actors.gateway.server.uvicorn_server import ACCEPTS_PER_ITERATION, I
 from signet_actors.gateway.state import GatewayState
 from signet_actors.providers.embedded import EmbeddedEmbedder
 from signet_actors.providers.embedding import Embedder
+from signet_actors.providers.minilm.encoder import AbsentEncoder
 from signet_actors.providers.select import make_embedder
 from signet_actors.runtime.clock import Clock, new_id
 from signet_actors.runtime.logging.configuration import first_line
@@ -158,9 +159,18 @@ class Gateway:
         return ExitCode.OK
 
     async def _first_embedder(self, wanted: EmbeddingConfig) -> Embedder | None:
-        """Load the embedder. Raises ConfigError."""
+        """Load the embedder. Raises ConfigError, but not for a model that is an addition to the installation.
+
+        An upgrade may remove that one; until it is there again, memories are found by their words.
+        """
         self.bus.starting("loading the embedding model")
-        return await asyncio.to_thread(load_embedder, wanted)
+        try:
+            return await asyncio.to_thread(load_embedder, wanted)
+        except ConfigError as error:
+            if wanted.provider != "multilingual":
+                raise
+            self.log.warning("embedding_unavailable", reason=error.detail)
+            return AbsentEncoder(wanted.provider, MULTILINGUAL_MODEL, error.detail)
 
     def _limits(self, gateway: GatewayConfig) -> ConnectionLimits:
         """Return the limits of connections, reduced to the available file descriptors.

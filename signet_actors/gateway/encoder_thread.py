@@ -1,4 +1,4 @@
-"""The thread of the encoder MiniLM, which takes milliseconds for a text.
+"""The thread of an encoder, which takes milliseconds for a text.
 
 Queries run in order of arrival. A text that is to be stored is embedded before its commit only while the thread is
 idle, else after it, by the extractor. So neither a query nor a write waits for a series of texts.
@@ -16,10 +16,11 @@ from typing import Final, TypeVar
 
 from signet_actors.domain.normalization import collapsed
 from signet_actors.providers.embedding import Encoded, Vectors, Words, encode, encode_query
-from signet_actors.providers.minilm.embedder import MiniLmEmbedder
+from signet_actors.providers.minilm.encoder import Encoder
 
 IDLE_CHARS: Final = 600
-"""Longer texts are left to the extractor: a query that arrives meanwhile would wait for more than ten milliseconds."""
+"""Texts that take longer than MiniLM for so many characters are left to the extractor: a query that arrives meanwhile
+would wait for more than ten milliseconds."""
 
 T = TypeVar("T")
 
@@ -32,13 +33,13 @@ class EncoderThread:
         self._lock = threading.Lock()
         self._admitted = 0
 
-    async def encode_query(self, embedder: MiniLmEmbedder, text: str) -> tuple[Vectors, Words]:
+    async def encode_query(self, embedder: Encoder, text: str) -> tuple[Vectors, Words]:
         """Return the vector of a query and the codes of its words, after the texts that came before it."""
         return await self._run(lambda: encode_query(embedder, text))
 
-    async def encode_if_idle(self, embedder: MiniLmEmbedder, texts: Sequence[str]) -> Encoded | None:
+    async def encode_if_idle(self, embedder: Encoder, texts: Sequence[str]) -> Encoded | None:
         """Return the vectors and codes of ``texts``, or None if they are long or the thread is at work."""
-        if self._admitted or sum(map(len, texts)) > IDLE_CHARS:
+        if self._admitted or embedder.cost * sum(map(len, texts)) > IDLE_CHARS:
             return None
         return await self._run(lambda: encode(embedder, [collapsed(text) for text in texts]))
 

@@ -30,7 +30,7 @@ from signet_actors.operations.request_reader import request_fields
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import Vector
 from signet_actors.providers.embedding import Embedder, Encoded, Vectors, encode
-from signet_actors.providers.minilm.embedder import MiniLmEmbedder
+from signet_actors.providers.minilm.encoder import Encoder
 
 INLINE_CHARS: Final = 2048
 """Embedding a text of this length takes about two milliseconds."""
@@ -155,7 +155,7 @@ async def embed_texts(
     embedder = state.embedder
     encoded: Encoded | None
     try:
-        if isinstance(embedder, MiniLmEmbedder):
+        if isinstance(embedder, Encoder):
             # Beside other requests, the extractor's thread of low priority does it.
             alone = state.counters.in_flight <= 1
             encoded = None if not alone else await ENCODER_THREAD.encode_if_idle(embedder, texts)

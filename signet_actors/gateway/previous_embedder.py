@@ -21,6 +21,8 @@ from signet_actors.config.schema import (
     EMBEDDED_MODEL,
     MINILM_DIMENSIONS,
     MINILM_MODEL,
+    MULTILINGUAL_DIMENSIONS,
+    MULTILINGUAL_MODEL,
     EmbeddingConfig,
 )
 from signet_actors.errors import ConfigError
@@ -114,6 +116,8 @@ def previous_config(space: Space, current: EmbeddingConfig) -> EmbeddingConfig |
         return EmbeddingConfig(provider="embedded")
     if space == (MINILM_MODEL, MINILM_DIMENSIONS):
         return EmbeddingConfig(provider="minilm")
+    if space == (MULTILINGUAL_MODEL, MULTILINGUAL_DIMENSIONS):
+        return EmbeddingConfig(provider="multilingual")
     if current.provider in {"ollama", "openai", "fastembed"}:
         return structs.replace(current, model=model, dimensions=dimensions)
     return None

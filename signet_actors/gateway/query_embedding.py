@@ -20,7 +20,7 @@ from signet_actors.gateway.ingest import INLINE_CHARS, raw_frame
 from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.providers.embedding import Embedder, Vectors, Words, encode_query
-from signet_actors.providers.minilm.embedder import MiniLmEmbedder
+from signet_actors.providers.minilm.encoder import Encoder
 from signet_actors.providers.remote_embedder import RemoteEmbedder
 
 QUERY_EMBEDDING_TIMEOUT_S: Final = 2.0
@@ -91,7 +91,7 @@ async def query_vector(
             vector, words = encode_query(embedder, content_words)
         elif isinstance(embedder, RemoteEmbedder):
             vector = await embedder.embed_query_async(content_words, timeout_ms=int(within_s * 1000))
-        elif isinstance(embedder, MiniLmEmbedder):
+        elif isinstance(embedder, Encoder):
             vector, words = await asyncio.wait_for(
                 ENCODER_THREAD.encode_query(embedder, content_words), timeout=within_s
             )

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from signet_actors.gateway.http.route import Call
 from signet_actors.protocol.extractor import AwaitVectors, VectorsAwaited
-from signet_actors.providers.minilm.embedder import MiniLmEmbedder
+from signet_actors.providers.minilm.encoder import Encoder
 
 RESERVE_MS: Final = 500
 """The part of the request's time limit that is reserved for the response."""
@@ -67,7 +67,7 @@ def _wait_ms(call: Call[Any]) -> int:
     """Return how long this request may wait; 0 or less if it must not."""
     state = call.state
     embedder = state.embedder
-    if embedder is None or embedder.local or isinstance(embedder, MiniLmEmbedder):
+    if embedder is None or embedder.local or isinstance(embedder, Encoder):
         return 0
     if not state.config.memory.pipeline_v2.embedding_tracker.enabled:
         return 0

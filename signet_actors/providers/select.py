@@ -42,6 +42,10 @@ def make_embedder(config: EmbeddingConfig, environment: Mapping[str, str] | None
             from signet_actors.providers.minilm.embedder import MiniLmEmbedder  # noqa: PLC0415 - the extractor needs it only if chosen
 
             return MiniLmEmbedder()
+        case "multilingual":
+            from signet_actors.providers.multilingual.embedder import MultilingualEmbedder  # noqa: PLC0415 - likewise
+
+            return MultilingualEmbedder()
         case "ollama":
             return _ollama(config)
         case "openai":
@@ -58,7 +62,7 @@ def for_event_loop(embedder: Embedder) -> AsyncEmbedder:
     """Wrap ``embedder`` for an event loop, if it is not asynchronous already."""
     if isinstance(embedder, RemoteEmbedder):
         return embedder
-    return ThreadedEmbedder(embedder, background=embedder.provider == "minilm")
+    return ThreadedEmbedder(embedder, background=embedder.provider in {"minilm", "multilingual"})
 
 
 def _ollama(config: EmbeddingConfig) -> RemoteEmbedder:

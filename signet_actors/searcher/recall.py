@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.config.schema import MINILM_MODEL
+from signet_actors.config.schema import MINILM_MODEL, MULTILINGUAL_MODEL
 from signet_actors.domain.query_words import search_words, words_of
 from signet_actors.domain.ranking import context, episode_order, fusion, rerank
 from signet_actors.domain.ranking.text_flags import wanted_flags
@@ -119,7 +119,8 @@ def recall(
         method, base = "hybrid", fusion.rrf(bm25, likely)
     else:
         # With models of English, what a query in another language means is less sure than its words.
-        full = fusion.OF_FULL * keyword_hits.full if is_english else 0.0
+        is_known = is_english or measured[0][0].matrix.model == MULTILINGUAL_MODEL
+        full = fusion.OF_FULL * keyword_hits.full if is_known else 0.0
         method, base = "hybrid", fusion.convex(bm25, likely, alpha=command.alpha, full=full)
     watch.lap("fusion")
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support import past_sessions
 from tests.support.documentation import Home, empty_home
+from tests.support.multilingual import HAS_MODEL
 
 pytestmark = pytest.mark.system
 QUESTIONS = (
@@ -114,3 +115,20 @@ def test_without_questions_everything_is_done_that_enter_answers_and_then_nothin
     assert "✗ start       the agent gets no memory: no daemon" in checked
     assert "code 3" in checked
     assert "✓" not in checked
+
+
+def test_the_model_of_a_hundred_languages_is_proposed_where_most_memories_are_not_in_english(home: Home) -> None:
+    home.environment["PATH"] = home.environment["PATH"].partition(":")[2]
+    home.command("signet setup --yes < /dev/null")
+    for number in range(12):
+        home.command(f'signet remember "Der Schrank {number} steht in Raum {number} und ist immer abgeschlossen"')
+    assert "most memories are not in English" in home.command("signet doctor")
+    declined = home.command("signet setup", ["n"])
+    assert "Most memories are not in English. Use the model of a hundred languages" in declined
+    assert "! languages" in declined
+    assert "multilingual" not in home.command("signet config show")
+    if HAS_MODEL:
+        taken = home.command("signet setup", ["y"])
+        assert "✓ languages" in taken
+        assert 'provider: "multilingual"' in home.command("signet config show")
+        assert "Most memories" not in home.command("signet setup --yes < /dev/null")

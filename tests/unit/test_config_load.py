@@ -293,7 +293,10 @@ def test_every_problem_is_listed_at_once(tmp_path: Path) -> None:
         ("search: {pool: 0x" + "f" * 20_000 + "}", "search.pool: a very large number is out of range (10 to 2000)"),
         (
             "embedding: {provider: null}",
-            "embedding.provider: null is not one of auto, embedded, minilm, ollama, openai, fastembed, none",
+            (
+                "embedding.provider: null is not one of auto, embedded, minilm, multilingual, ollama, openai, "
+                "fastembed, none"
+            ),
         ),
         ("embedding: {model: 4}", "embedding.model: 4 is not text; put it in quotes"),
         (
@@ -416,6 +419,8 @@ def test_a_loopback_address_is_accepted(tmp_path: Path, host: str) -> None:
         "{provider: embedded}",
         "{provider: none}",
         "{provider: minilm}",
+        "{provider: multilingual}",
+        "{provider: multilingual, model: multilingual-e5-small-int8, dimensions: 384}",
         "{provider: minilm, model: all-minilm-l6-v2-int8, dimensions: 384}",
         "{provider: ollama}",
         "{provider: fastembed}",

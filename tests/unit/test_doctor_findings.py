@@ -295,6 +295,26 @@ def _(stage: Stage) -> Any:
     return doctor.provider_findings(stage.running())
 
 
+@case(
+    "embedding",
+    "warn",
+    "not there; until it is",
+    "`signet setup` downloads it, then `signet restart`; or `signet config",
+)
+def _(stage: Stage) -> Any:
+    stage.yaml = "embedding:\n  provider: multilingual\n"
+    stage.daemon.on("GET", "/api/embeddings/status", {"available": False, "error": "the model is not there"})
+    return doctor.provider_findings(stage.running())
+
+
+@case("languages", "ok", "most memories are not in English", "`signet setup` offers a model for that")
+def _(stage: Stage) -> Any:
+    stage.daemon.on("GET", "/api/embeddings/status", {"available": True})
+    notes = [{"content": f"Der Schrank steht in Raum {number} und ist abgeschlossen"} for number in range(12)]
+    stage.daemon.on("GET", "/api/memories", {"memories": notes})
+    return doctor.provider_findings(stage.running())
+
+
 @case("model", "warn", "no answer: ", "`signet logs --actor extractor`")
 def _(stage: Stage) -> Any:
     stage.daemon.on("GET", "/api/pipeline/status", {"error": "broken"}, status=400)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pytest
 
 from signet_actors.cli.harnesses import hook_settings
@@ -53,6 +54,7 @@ from signet_actors.hook.injected_text import fitted
 from signet_actors.providers.embedded import EmbeddedEmbedder
 from signet_actors.providers.minilm.embedder import VOCABULARY
 from signet_actors.providers.minilm.word_pieces import WordPieces
+from signet_actors.providers.multilingual.unigram import Pieces, Unigram
 from tests.support.program_messages import ENDLESS_FORMS, FILES, WHOLE_FORMS
 from tests.support.pump_texts import pump_texts
 
@@ -615,6 +617,26 @@ def redacted(text: str) -> None:
 
 
 STATIC: Final = EmbeddedEmbedder()
+UNIGRAM_TEXTS: Final = (
+    "<s>",
+    "<pad>",
+    "</s>",
+    "<unk>",
+    "\u2581",
+    *"abcdefghijklmnopqrstuvwxyz",
+    "aa",
+    "aaaa",
+    "\u2581a",
+)
+UNIGRAM: Final = Unigram(
+    Pieces(
+        "".join(UNIGRAM_TEXTS).encode(),
+        np.cumsum([0, *(len(text.encode()) for text in UNIGRAM_TEXTS)]),
+        np.array([0.0] * 4 + [-float(at) for at in range(1, len(UNIGRAM_TEXTS) - 3)], np.float32),
+        {0xFDFA: "a" * 18},
+    ),
+    1 << 30,
+)
 WORD_PIECES: Final = WordPieces(VOCABULARY.read_text(encoding="utf-8"), 1 << 30)
 NOON: Final = datetime(2026, 11, 25, 12, tzinfo=UTC)
 SCANNERS: Final[dict[str, Callable[[str], object]]] = {
@@ -678,6 +700,7 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "text for a harness": lambda text: fitted(text, 1000, count_bytes=True),
     "vector of the embedded model": STATIC.embed_query,
     "pieces of MiniLM": WORD_PIECES.tokens,
+    "pieces of the multilingual model": UNIGRAM.numbers,
     "request head": lambda text: framing.plain_request(b"GET /" + text.encode("utf-8", "replace")),
     "headers": lambda text: framing.plain_request(b"GET / HTTP/1.1\r\n" + text.encode("utf-8", "replace")),
 }
@@ -698,7 +721,7 @@ def test_the_injected_parts_of_many_chunks_are_found_in_linear_time() -> None:
     assert growth(parts, "x", SHORT) < MOST_GROWTH
 
 
-TOKENIZERS: Final = ("pieces of MiniLM", "vector of the embedded model")
+TOKENIZERS: Final = ("pieces of MiniLM", "pieces of the multilingual model", "vector of the embedded model")
 """They need ten times as long as the others for a text, so a shorter one shows whether its time is linear."""
 
 

@@ -16,6 +16,7 @@ from signet_actors.config.embedding_models import configured_space
 from signet_actors.config.schema import MINILM_DIMENSIONS, MINILM_MODEL, EmbeddingConfig
 from signet_actors.errors import ConfigError, ProviderError
 from signet_actors.providers.minilm import embedder as minilm
+from signet_actors.providers.minilm import encoder
 from signet_actors.providers.minilm.embedder import MAX_TEXT_CHARS, MAX_TOKENS, MiniLmEmbedder
 from signet_actors.providers.minilm.onnx_tensors import tensors
 from signet_actors.providers.minilm.state_codes import ROTATION
@@ -66,10 +67,10 @@ def test_concurrent_threads_get_the_same_vectors_as_one(embedder: MiniLmEmbedder
 
 
 def test_unsigned_weights_give_the_same_vectors(embedder: MiniLmEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
-    overflow = minilm._sums_overflow()
-    monkeypatch.setattr(minilm, "_sums_overflow", lambda: True)
+    overflow = encoder._sums_overflow()
+    monkeypatch.setattr(encoder, "_sums_overflow", lambda: True)
     unsigned = MiniLmEmbedder()
-    monkeypatch.setattr(minilm, "_sums_overflow", lambda: False)
+    monkeypatch.setattr(encoder, "_sums_overflow", lambda: False)
     signed = MiniLmEmbedder()
     alike = np.einsum("ij,ij->i", unsigned.embed(TEXTS), signed.embed(TEXTS))
     assert alike.min() > (0.97 if overflow else 0.9999)

@@ -1,4 +1,4 @@
-"""The network of MiniLM-L6 as one ONNX graph of fused int8 operators, made from the weights of the pinned package.
+"""A network of the form BERT as one ONNX graph of fused int8 operators, and that of MiniLM-L6 from the pinned package.
 
 The package's own graph turns the int8 weights into float32 first, which takes four times the memory and more than
 twice the time. Here each product quantises its left side as it runs (``DynamicQuantizeMatMul``), and the weights keep
@@ -10,7 +10,7 @@ Source: docs/decisions.md 57; onnxruntime, "Contrib operators"; Devlin et al. 20
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,13 +21,21 @@ from signet_actors.providers.minilm.onnx_writer import GraphWriter
 LAYERS: Final = 6
 WIDTH: Final = 384
 HEADS: Final = 12
-_INNER_WIDTH: Final = 1536
+INNER_WIDTH: Final = 1536
 _EPSILON: Final = 1e-12
 _MIDDLE: Final = 128
 """The uint8 that stands for 0."""
 _MICROSOFT: Final = "com.microsoft"
 _QUANTISED: Final = "_q"
 _SCALE: Final = "_scale"
+_BIASES: Final = (
+    "attention.self.query",
+    "attention.self.key",
+    "attention.self.value",
+    "attention.output.dense",
+    "intermediate.dense",
+    "output.dense",
+)
 
 EMBEDDED: Final = "embedded"
 """The graph's input: the sums of the embeddings of tokens, positions and segment, shape (1, tokens, WIDTH)."""
@@ -50,12 +58,39 @@ class Embeddings(NamedTuple):
     positions: Tensor
 
 
-class _Product(NamedTuple):
+class Product(NamedTuple):
     """The right side of a product: int8, shape (inputs, outputs), a scale for each output, and the bias."""
 
     weights: Tensor
     scales: Tensor
     bias: Tensor
+
+
+class Norm(NamedTuple):
+    """Weight and bias of a layer normalisation."""
+
+    weight: Tensor
+    bias: Tensor
+
+
+class Layer(NamedTuple):
+    """The products and normalisations of a layer, in the order in which it uses them."""
+
+    query: Product
+    key: Product
+    value: Product
+    attended: Product
+    attended_norm: Norm
+    inner: Product
+    outer: Product
+    outer_norm: Norm
+
+
+class Network(NamedTuple):
+    """The normalisation of the embeddings, and the layers."""
+
+    norm: Norm
+    layers: Sequence[Layer]
 
 
 def embeddings(tensors: Mapping[str, Tensor], max_tokens: int) -> Embeddings:
@@ -68,25 +103,40 @@ def embeddings(tensors: Mapping[str, Tensor], max_tokens: int) -> Embeddings:
     return Embeddings(tensors[words + _QUANTISED], tensors[words + _SCALE], positions)
 
 
-def build(tensors: Mapping[str, Tensor], *, unsigned: bool = False) -> Model:
-    """Return the model. Raises ``KeyError`` or ``ValueError`` if the tensors are not those of MiniLM-L6.
+def build(network: Network, *, unsigned: bool = False) -> Model:
+    """Return the model.
 
     ``unsigned`` stores the weights as uint8 around 128, with the same products: for processors whose sums of products
     with int8 weights overflow.
     """
     graph = GraphWriter()
-    here = "inner.embeddings.LayerNorm"
     state = "layer.0"
-    weight, bias = (graph.tensor(f"{here}.{name}", tensors[f"{here}.{name}"]) for name in ("weight", "bias"))
-    graph.node("LayerNormalization", (EMBEDDED, weight, bias), (state,), axis=-1, epsilon=_EPSILON)
-    matrices = _matrices(tensors)
-    for layer in range(LAYERS):
-        following = STATES if layer == LAYERS - 1 else f"layer.{layer + 1}"
-        of_layer = matrices[6 * layer : 6 * layer + 6]
-        _layer(graph, tensors, f"inner.encoder.layer.{layer}", of_layer, state, following, unsigned=unsigned)
+    norm = (graph.tensor(f"norm.{name}", numbers) for name, numbers in network.norm._asdict().items())
+    graph.node("LayerNormalization", (EMBEDDED, *norm), (state,), axis=-1, epsilon=_EPSILON)
+    for number, layer in enumerate(network.layers):
+        following = STATES if number == len(network.layers) - 1 else f"layer.{number + 1}"
+        _layer(graph, layer, f"of.{number}", state, following, unsigned=unsigned)
         state = following
     shape = (1, "tokens", WIDTH)
     return Model(graph.model({EMBEDDED: shape}, {STATES: shape}), graph.outside)
+
+
+def minilm(tensors: Mapping[str, Tensor]) -> Network:
+    """Return the network of MiniLM. Raises ``KeyError`` or ``ValueError`` if the tensors are not those of MiniLM-L6."""
+
+    def norm(name: str) -> Norm:
+        return Norm(tensors[f"{name}.LayerNorm.weight"], tensors[f"{name}.LayerNorm.bias"])
+
+    matrices, layers = _matrices(tensors), []
+    for number in range(LAYERS):
+        here = f"inner.encoder.layer.{number}"
+        query, key, value, attended, inner, outer = (
+            Product(*matrix, tensors[f"{here}.{name}.bias"])
+            for matrix, name in zip(matrices[6 * number : 6 * number + 6], _BIASES, strict=True)
+        )
+        attended_norm, outer_norm = norm(f"{here}.attention.output"), norm(f"{here}.output")
+        layers.append(Layer(query, key, value, attended, attended_norm, inner, outer, outer_norm))
+    return Network(norm("inner.embeddings"), layers)
 
 
 def _matrices(tensors: Mapping[str, Tensor]) -> list[tuple[Tensor, Tensor]]:
@@ -97,53 +147,31 @@ def _matrices(tensors: Mapping[str, Tensor]) -> list[tuple[Tensor, Tensor]]:
     names = [name for name in tensors if name.endswith(_QUANTISED) and not name.startswith("inner.")]
     found = [(tensors[name], tensors[name.removesuffix(_QUANTISED) + _SCALE].reshape(-1)) for name in names]
     square = (WIDTH, WIDTH)
-    layer = [square, square, square, square, (WIDTH, _INNER_WIDTH), (_INNER_WIDTH, WIDTH)]
+    layer = [square, square, square, square, (WIDTH, INNER_WIDTH), (INNER_WIDTH, WIDTH)]
     if [weights.shape for weights, _ in found] != LAYERS * layer:
         raise ValueError("the matrices are not those of MiniLM-L6")
     return found
 
 
-def _layer(
-    graph: GraphWriter,
-    tensors: Mapping[str, Tensor],
-    here: str,
-    matrices: list[tuple[Tensor, Tensor]],
-    state: str,
-    following: str,
-    *,
-    unsigned: bool,
-) -> None:
-    biases = [
-        tensors[f"{here}.{name}.bias"]
-        for name in (
-            "attention.self.query",
-            "attention.self.key",
-            "attention.self.value",
-            "attention.output.dense",
-            "intermediate.dense",
-            "output.dense",
-        )
-    ]
-    query, key, value, attended, inner, outer = (
-        _Product(*matrix, bias) for matrix, bias in zip(matrices, biases, strict=True)
-    )
-    together = _Product(*(np.concatenate(parts, axis=-1) for parts in zip(query, key, value, strict=True)))
+def _layer(graph: GraphWriter, layer: Layer, here: str, state: str, following: str, *, unsigned: bool) -> None:
+    three = (layer.query, layer.key, layer.value)
+    together = Product(*(np.concatenate(parts, axis=-1) for parts in zip(*three, strict=True)))
     all_three = _multiply(graph, state, f"{here}.qkv", together, unsigned)
     heads = [f"{here}.{part}" for part in ("query", "key", "value")]
     lengths = graph.tensor(f"{here}.lengths", np.full(3, WIDTH, "<i8"))
     graph.node("Split", (all_three, lengths), heads, axis=-1)
     attention = f"{here}.attention"
     graph.node("MultiHeadAttention", heads, (attention,), domain=_MICROSOFT, num_heads=HEADS)
-    dense = _multiply(graph, attention, f"{here}.attended", attended, unsigned)
-    middle = _normalise(graph, tensors, f"{here}.attention.output.LayerNorm", (dense, state), f"{here}.middle")
+    dense = _multiply(graph, attention, f"{here}.attended", layer.attended, unsigned)
+    middle = _normalise(graph, layer.attended_norm, (dense, state), f"{here}.middle")
     activated = f"{here}.activated"
-    wide = _multiply(graph, middle, f"{here}.inner", inner, unsigned)
+    wide = _multiply(graph, middle, f"{here}.inner", layer.inner, unsigned)
     graph.node("Gelu", (wide,), (activated,), domain=_MICROSOFT)
-    dense = _multiply(graph, activated, f"{here}.outer", outer, unsigned)
-    _normalise(graph, tensors, f"{here}.output.LayerNorm", (dense, middle), following)
+    dense = _multiply(graph, activated, f"{here}.outer", layer.outer, unsigned)
+    _normalise(graph, layer.outer_norm, (dense, middle), following)
 
 
-def _multiply(graph: GraphWriter, left: str, name: str, right: _Product, unsigned: bool) -> str:
+def _multiply(graph: GraphWriter, left: str, name: str, right: Product, unsigned: bool) -> str:
     """Add the product and return the name of its result."""
     zeros = ""
     if unsigned:
@@ -155,8 +183,8 @@ def _multiply(graph: GraphWriter, left: str, name: str, right: _Product, unsigne
     return name
 
 
-def _normalise(graph: GraphWriter, tensors: Mapping[str, Tensor], norm: str, both: tuple[str, str], result: str) -> str:
+def _normalise(graph: GraphWriter, norm: Norm, both: tuple[str, str], result: str) -> str:
     """Add the normalised sum of both and return its name."""
-    weight, bias = (graph.tensor(f"{norm}.{name}", tensors[f"{norm}.{name}"]) for name in ("weight", "bias"))
+    weight, bias = (graph.tensor(f"{result}.{name}", numbers) for name, numbers in norm._asdict().items())
     graph.node("SkipLayerNormalization", (*both, weight, bias), (result,), domain=_MICROSOFT, epsilon=_EPSILON)
     return result
