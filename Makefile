@@ -33,7 +33,7 @@ help: ## list the targets
 
 # Of the libraries, only the modules that a process imports are compiled; the tests of libraries, and pip, which is needed
 # once, are removed: together a quarter of the installation.
-$(VENV)/.installed: requirements.lock pyproject.toml ops/third_party.py
+$(VENV)/.installed: requirements.lock pyproject.toml signet_actors/cli/third_party_files.py
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (none found)." >&2; exit 1; }
 	@echo 'Installing into $(VENV) ...'
 	@$(PYTHON) -m venv $(VENV)
@@ -49,6 +49,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml ops/third_party.py
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
 	$(BIN)/python -m ensurepip >/dev/null
 	$(PIP) install --require-hashes -r requirements-dev.lock
+	$(BIN)/python ops/third_party.py --multilingual
 	@touch $@
 
 install: $(VENV)/.installed ## make .venv with .venv/bin/signet in it
