@@ -49,7 +49,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml signet_actors/cli/third_par
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
 	$(BIN)/python -m ensurepip >/dev/null
 	$(PIP) install --require-hashes -r requirements-dev.lock
-	$(BIN)/python ops/third_party.py --multilingual
+	@$(BIN)/python ops/third_party.py --multilingual || echo 'Its tests are skipped.' >&2
 	@touch $@
 
 install: $(VENV)/.installed ## make .venv with .venv/bin/signet in it
