@@ -8,28 +8,28 @@ Departs: scores have four decimals, so that similar rows can be told apart; an a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from signet_actors.config.schema import Config
-from signet_actors.domain.exact_names import exact_names
-from signet_actors.domain.extraction.prompts import MAX_RESULT_CHARS
-from signet_actors.domain.temporal.intent import ALL_FACETS, Intent
-from signet_actors.domain.temporal.past import asks_for_past
-from signet_actors.domain.timestamps import epoch_ms
+from signet_actors.domain.temporal.intent import Intent
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.http.responses import joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
-from signet_actors.gateway.query_embedding import is_second, query_vectors
+from signet_actors.gateway.memory_search import (
+    ANSWERS,
+    milliseconds,
+    search_memories,
+    timeline,
+    with_window,
+)
 from signet_actors.gateway.session_excerpts import require_owner, session_excerpts
-from signet_actors.gateway.session_spans import with_transcripts
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.summary_card import rows_beside_card, summary_card
-from signet_actors.gateway.temporal import recall_intent, temporal_meta, time_filter
+from signet_actors.gateway.temporal import recall_intent, temporal_meta
 from signet_actors.operations.recall import (
     LEGACY_SEARCH,
     RECALL,
@@ -61,8 +61,6 @@ from signet_actors.protocol.searcher import (
     FindSimilar,
     LegacySearch,
     ListAuthors,
-    ListTimeline,
-    Recall,
     Recalled,
     RecalledRow,
 )
@@ -72,16 +70,8 @@ TRUNCATED: Final = " [truncated]"
 WORD_MATCHES: Final = ("hybrid", "keyword")
 """Sources of rows that match words of the query."""
 TIMELINE_SOURCE: Final = "temporal_"
-ANSWERS: Final = 0.5
-"""The relevance from which on a memory answers a question."""
 NEAREST: Final = 3
 """So many results are returned if none answers and only those that answer are asked for."""
-LISTED: Final = 0.25
-"""The relevance of what is listed for its time although the question has a topic."""
-_HAPPENED: Final = tuple(facet for facet in ALL_FACETS if facet != "valid")
-"""What is valid for long did not happen at a time."""
-LONG_CHARS: Final = 400
-"""Not every word of a longer query has to be answered."""
 TIMELINE_CHARS: Final = 900
 """Characters of a content in a timeline, with the mark that it is cut."""
 
@@ -129,7 +119,7 @@ async def _recall(
     intent = recall_intent(query, fields, time, now_ms=clock.wall_ms(), date_boost=boosts)
     with_turns = config.search.transcripts and not fields.aggregate and await _may_read_turns(call)
     if intent is not None and intent.mode == "timeline":
-        found, stages = await _timeline(call, fields, intent)
+        found, stages = await timeline(call, fields, intent)
         if fields.explain or fields.explain_id is not None:
             call.warnings.append("a timeline is in order of its facets and times; explain has no effect")
         context = None  # its entries are times, not memories
@@ -164,7 +154,7 @@ async def _recall(
     if fields.answering and not any(row.time for row in rows):
         results.sort(key=lambda result: result.relevance < ANSWERS)
     if pipeline.reranker.use_extraction_model:
-        stages.append(Stage(name="llm_summary", duration_ms=_ms(clock.monotonic_ns() - answered)))
+        stages.append(Stage(name="llm_summary", duration_ms=milliseconds(clock.monotonic_ns() - answered)))
     return RecallReply(
         results=results,
         query=query,
@@ -173,7 +163,7 @@ async def _recall(
             total_returned=len(results),
             has_supplementary=card is not None,
             no_hits=not results,
-            timings=Timings(total_ms=_ms(clock.monotonic_ns() - started), stages=stages),
+            timings=Timings(total_ms=milliseconds(clock.monotonic_ns() - started), stages=stages),
             dedupe=dedupe,
             temporal=temporal_meta(intent, query),
             indexing=Indexing(found.pending) if found.pending else UNSET,
@@ -208,7 +198,7 @@ async def _search(
             if found.rows:
                 call.warnings.append(f"nothing has a relevance of {ANSWERS} or more: most likely none of these answers")
     if intent is not None and intent.may_list and not fields.aggregate:
-        found = await _with_window(call, fields, intent, found)
+        found = await with_window(call, fields, intent, found)
     if chosen and any(row.relevance >= ANSWERS for row in (*found.rows, *found.turns)):
         rows = [row for row in found.rows if row.relevance >= ANSWERS or row.time is not None]
         found = msgspec.structs.replace(found, rows=rows)
@@ -262,153 +252,6 @@ def offer_found(
     ids = dict.fromkeys((*(row.id for row in rows), *again))
     ledger = call.state.ledger
     call.when_sent(lambda: ledger.offer(context, source, ids, call.request_key, injected=injected, hits=hits))
-
-
-async def search_memories(
-    call: Call[Any],
-    query: str,
-    fields: RecallFields,
-    intent: Intent | None,
-    filters: Filters,
-    received: tuple[Wording, ...] = (),
-    *,
-    turns: bool = False,
-    enough: int | None = None,
-    names: Mapping[str, float] | None = None,
-    of_long_text: bool = False,
-    is_part: bool | None = None,
-) -> tuple[Recalled, list[Stage]]:
-    """Return the memories that match ``query`` by words and by meaning, and what each stage took.
-
-    ``received``: rows that make room for others. ``turns``: look for turns of sessions, too, unless ``enough`` memories
-    answer.
-    ``names``, ``of_long_text`` and ``is_part``: as of ``Recall``; None: as the query itself is.
-    """
-    state = call.state
-    clock = state.clock
-    started = clock.monotonic_ns()
-    vector, former = await query_vectors(state, query, call.read, filters.projects, trace_id=call.trace_id)
-    embedded = clock.monotonic_ns()
-    second = is_second(state, former.model)
-    search_config, pipeline = state.config.search, state.config.memory.pipeline_v2
-    found, _ = await state.bus.ask_searcher(
-        Recall(
-            query=query,
-            read=call.read,
-            filters=filters,
-            limit=fields.limit,
-            fusion=search_config.fusion,
-            alpha=search_config.alpha,
-            min_score=_min_score(state.config, fields),
-            min_relevance=_min_relevance(fields),
-            explain=fields.explain,
-            explain_id=fields.explain_id,
-            pool=search_config.pool,
-            vector_model=vector.model,
-            former_model=former.model,
-            prefers_former=second,
-            common_words_version=vector.common_words_version,
-            hints=pipeline.hints.enabled,
-            rerank_top=pipeline.reranker.top_n if pipeline.reranker.enabled else 0,
-            content_chars=max(
-                pipeline.guardrails.recall_truncate_chars,
-                MAX_RESULT_CHARS + 1 if pipeline.reranker.use_extraction_model else 0,
-            ),
-            context=search_config.context,
-            priors=search_config.priors,
-            episode_order=search_config.episode_order,
-            words=vector.words if search_config.token_similarity else (),
-            former_words=former.words if search_config.token_similarity and second else (),
-            near_ms=None if intent is None or not search_config.date_boost else intent.window,
-            within=None if intent is None or intent.mode != "filter" else time_filter(intent),
-            received=received,
-            turns=turns,
-            enough=enough,
-            session_key=call.session_key if turns else None,
-            names=exact_names(query) if names is None else dict(names),
-            of_long_text=of_long_text,
-            newest_first=not asks_how_it_was(call, query, fields, intent),
-            is_part=len(query) > LONG_CHARS if is_part is None else is_part,
-        ),
-        trace_id=call.trace_id,
-        frames=[frame for frame in (vector.frame, former.frame) if frame is not None],
-    )
-    answered = clock.monotonic_ns()
-    if not second:  # its model stays, whether or not this searcher has read its vectors in
-        seconds = [space for space in found.second_spaces if is_second(state, space[0])]
-        state.previous_embedder.observe_stale(
-            former.model, (*found.stale_spaces, *seconds), state.embedder, state.config.embedding, state.log
-        )
-    if found.common_words is not None:
-        state.common_words.learn(call.read, filters.projects, found.common_words)
-    stages = [Stage(name="query_embedding_wait", duration_ms=_ms(embedded - started))] if state.embedder else []
-    stages += [Stage(name=timing.name, duration_ms=round(timing.duration_ms, 2)) for timing in found.timings]
-    stages.append(Stage(name="searcher_round_trip", duration_ms=_ms(answered - embedded)))
-    return found, stages
-
-
-def asks_how_it_was(call: Call[Any], query: str, fields: RecallFields, intent: Intent | None = None) -> bool:
-    """Return True if the query asks how something was, in words or by a time that is over."""
-    now_ms = call.state.clock.wall_ms()
-    asked = intent or recall_intent(query, fields, None, now_ms=now_ms, date_boost=True)
-    return asks_for_past(query) or (asked is not None and asked.window.end_ms <= now_ms)
-
-
-async def _timeline(call: Call[Any], fields: RecallFields, intent: Intent) -> tuple[Recalled, list[Stage]]:
-    """Return what happened in the window of ``intent``."""
-    clock = call.state.clock
-    started = clock.monotonic_ns()
-    query = ListTimeline(
-        window=time_filter(intent),
-        read=call.read,
-        filters=filters_of(fields, call.former_project),
-        words=intent.search_text,
-        limit=fields.limit,
-        min_score=_min_score(call.state.config, fields),
-        min_relevance=_min_relevance(fields),
-    )
-    found = await with_transcripts(call, await call.ask_searcher(query), intent, query)
-    stages = [Stage(name=timing.name, duration_ms=round(timing.duration_ms, 2)) for timing in found.timings]
-    return found, [*stages, Stage(name="searcher_round_trip", duration_ms=_ms(clock.monotonic_ns() - started))]
-
-
-async def _with_window(call: Call[Any], fields: RecallFields, intent: Intent, found: Recalled) -> Recalled:
-    """Return ``found``; with all that happened in the window if nothing of it has to do with the question.
-
-    What answers the question and is of another time stays: after it if the time filters, else before it.
-    """
-    words, window = intent.topic, intent.window
-    answers = [row for row in found.rows if words and _answers(row, words)]
-    if any(
-        row.time is not None or window.start_ms <= (epoch_ms(row.created_at) or 0) < window.end_ms for row in answers
-    ):
-        return found
-    if words and _min_relevance(fields) > LISTED:
-        return found
-    everything = intent._replace(mode="timeline", search_text="", facets=_HAPPENED)
-    listed, _ = await _timeline(call, fields, everything)
-    if not listed.rows:
-        return found
-    shown = {row.id for row in answers}
-    happened = [row for row in listed.rows if row.time is None or row.time.subject_id not in shown]
-    if words:
-        happened = [msgspec.structs.replace(row, relevance=min(row.relevance, LISTED)) for row in happened]
-    rows = [*happened, *answers] if intent.mode == "filter" else [*answers, *happened]
-    return msgspec.structs.replace(found, rows=rows[: fields.limit])
-
-
-def _answers(row: RecalledRow, words: Sequence[str]) -> bool:
-    """Return whether a memory has to do with the words, whatever the words of the time in the query say."""
-    content = row.content.lower()
-    return row.relevance >= ANSWERS or any(word in content for word in words)
-
-
-def _min_score(config: Config, fields: RecallFields) -> float:
-    return config.search.min_score if fields.min_score is None else max(0.0, min(1.0, fields.min_score))
-
-
-def _min_relevance(fields: RecallFields) -> float:
-    return max(0.0, min(1.0, fields.min_relevance or 0.0))
 
 
 def touch_memories(call: Call[Any], rows: Sequence[RecalledRow]) -> None:
@@ -478,10 +321,6 @@ def _result(row: RecalledRow, cut: int, *, already_recalled: bool, session_key: 
 
 def _origin(source_type: str | None) -> str | UnsetType:
     return UNSET if source_type in {None, "manual"} else source_type
-
-
-def _ms(nanoseconds: int) -> float:
-    return round(nanoseconds / 1e6, 2)
 
 
 async def legacy_search(call: Call[LegacySearchRequest]) -> HttpResponse:

@@ -30,12 +30,8 @@ from signet_actors.domain.timestamps import iso
 from signet_actors.domain.transcripts.excerpts import excerpt
 from signet_actors.domain.versions import newest_versions
 from signet_actors.gateway.http.route import Call
-from signet_actors.gateway.routes.recall import (
-    WORD_MATCHES,
-    asks_how_it_was,
-    offer_found,
-    search_memories,
-)
+from signet_actors.gateway.memory_search import asks_how_it_was, search_memories
+from signet_actors.gateway.routes.recall import WORD_MATCHES, offer_found
 from signet_actors.gateway.sessions.hook_runner import HookSession
 from signet_actors.gateway.temporal import recall_intent
 from signet_actors.operations.hooks import UserPromptReply, UserPromptRequest
