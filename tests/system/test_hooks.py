@@ -427,7 +427,7 @@ def test_a_transcript_with_a_prompt_that_switches_memory_off_is_not_stored(daemo
         "<hook_context>x</hook_context>\n[signet off] zorilla",
     ]
     for number, prompt in enumerate(prompts):
-        for form in ("claude", "text"):
+        for form in ("claude", "queued", "text"):
             key = f"off-away-{number}-{form}"
             lines = [
                 ("user", "what is a zorilla?"),
@@ -436,6 +436,9 @@ def test_a_transcript_with_a_prompt_that_switches_memory_off_is_not_stored(daemo
                 ("assistant", "Fine."),
             ]
             records = [{"type": role, "message": {"role": role, "content": text}} for role, text in lines]
+            if form == "queued":  # typed while the agent worked
+                queued = {"type": "queued_command", "prompt": prompt, "commandMode": "prompt"}
+                records[2] = {"type": "attachment", "attachment": queued}
             transcript = "\n".join(map(json.dumps, records))
             if form == "text":
                 transcript = "\n\n".join(f"{role.capitalize()}: {text}" for role, text in lines)

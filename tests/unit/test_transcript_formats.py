@@ -480,6 +480,85 @@ def test_a_session_of_claude_code_has_no_words_of_the_program() -> None:
     ]
 
 
+def queued(prompt: Any, mode: Any = "prompt", **fields: Any) -> dict[str, Any]:
+    return {"type": "queued_command", "prompt": prompt, "commandMode": mode, **fields}
+
+
+def block(*texts: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text} for text in texts]
+
+
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+TYPED_MEANWHILE = (
+    (queued("Wait: never touch the gateway module"), "Wait: never touch the gateway module"),
+    (queued("use port 7719 there\nand nowhere else"), "use port 7719 there\nand nowhere else"),
+    (queued("  stop after the first test  "), "stop after the first test"),
+    (queued("[signet off] my salary is 98000 euros"), "[signet off] my salary is 98000 euros"),
+    (queued("nicht im Ordner build suchen"), "nicht im Ordner build suchen"),
+    (queued("本番では使わないで"), "本番では使わないで"),
+    (queued(block("the column is called sailed_at")), "the column is called sailed_at"),
+    (queued(block("first this", "then that")), "first this\nthen that"),
+    (queued([*block("like in this picture"), IMAGE]), "like in this picture"),
+    (queued(["as a bare text"]), "as a bare text"),
+    (queued("yes", isMeta=False), "yes"),
+    (queued("typed in the terminal", origin={"kind": "human"}), "typed in the terminal"),
+    (queued("with an id of its own", source_uuid="u7"), "with an id of its own"),
+    (queued("also with images", imagePasteIds=[1]), "also with images"),
+    ({"type": "queued_command", "prompt": "of a release without modes"}, "of a release without modes"),
+    (queued(f"{'long ' * 9}prompt"), f"{'long ' * 9}prompt"),
+    (queued("what is a queued_command?"), "what is a queued_command?"),
+    (queued("<system-reminder>a</system-reminder>\nkeep the old name"), "keep the old name"),
+    (queued("why is <task-notification> in my log?"), "why is <task-notification> in my log?"),
+    (queued("/plan move the login form"), "/plan move the login form"),
+)
+NOT_TYPED_MEANWHILE: tuple[Any, ...] = (
+    queued("<task-notification>\n<status>done</status>\n</task-notification>", "task-notification"),
+    queued("The build in the background is done", "task-notification"),
+    queued("ls -la", "bash"),
+    queued("remember the port", "memory"),
+    queued("a mode to come", "orphaned-permission"),
+    queued("no mode", None),
+    queued("another mode", ["prompt"]),
+    queued("of the program", isMeta=True),
+    queued("of a task", origin={"kind": "task-notification"}),
+    queued("of a channel", origin={"kind": "channel", "server": "chat"}),
+    queued("<task-notification>\n<status>done</status>\n</task-notification>"),
+    queued("<system-reminder>a</system-reminder>"),
+    queued(""),
+    queued("  \n"),
+    queued([IMAGE]),
+    queued(None),
+    queued(7),
+    {"type": "queued_command"},
+    {"type": "todo_reminder", "content": "the list is empty", "prompt": "x", "commandMode": "prompt"},
+    {"type": "file", "filename": "/home/you/dock.py", "content": "port = 1"},
+    {"type": "hook_success", "content": "a memory"},
+    {},
+    "queued_command",
+)
+
+
+def test_what_a_person_types_while_claude_code_works_is_said_by_the_user() -> None:
+    before, after = said("user", "Move the login form."), said("assistant", "I leave that alone.")
+    around = [("user", "Move the login form."), ("assistant", "I leave that alone.")]
+    at = {"sessionId": "s", "uuid": "u8", "timestamp": "2026-11-29T04:00:08.200Z"}
+
+    def read_between(attachment: Any, **fields: Any) -> Transcript:
+        operation = {"type": "queue-operation", "operation": "enqueue", "sessionId": "s", "content": "in the queue"}
+        record = {"type": "attachment", "attachment": attachment, **at, **fields}
+        return parse_transcript(lines(before, operation, record, {**operation, "operation": "remove"}, after))
+
+    for attachment, text in TYPED_MEANWHILE:
+        found = read_between(attachment)
+        assert [(turn.role, turn.text) for turn in found.turns] == [around[0], ("user", text), around[1]], attachment
+        assert (found.turns[1].said_at, found.ids[1]) == ("2026-11-29T04:00:08.200Z", "u8")
+        assert read_between(attachment, forkedFrom={"messageUuid": "u1"}).ids[1] == "u1"
+    for attachment in NOT_TYPED_MEANWHILE:
+        assert [(turn.role, turn.text) for turn in read_between(attachment).turns] == around, attachment
+    for of_another in ({"isSidechain": True}, {"isMeta": True}):
+        assert [turn[:2] for turn in read_between(queued("go on"), **of_another).turns] == around
+
+
 OPENED = (
     "<ide_opened_file>The user opened the file /home/you/dock.py in the IDE. This may not be related.</ide_opened_file>"
 )

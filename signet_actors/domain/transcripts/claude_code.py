@@ -1,8 +1,10 @@
 """The session files of Claude Code: one JSON object a line, below ``~/.claude/projects``.
 
 The records of the conversation have the type ``user`` or ``assistant`` and a ``message``, whose content is a text or a
-list of blocks. The results of tools stand in records of the user. Nothing is kept of what a subagent says, nor of what
-the program says on behalf of the user (records marked as meta) or of the model (errors of its API).
+list of blocks. The results of tools stand in records of the user. What a person types while the agent works, and the
+agent reads before it is done, is in an ``attachment`` alone, a ``queued_command``. Nothing is kept of what a subagent
+says, nor of what the program says on behalf of the user (records marked as meta, notifications of tasks) or of the
+model (errors of its API).
 """
 
 from __future__ import annotations
@@ -37,7 +39,13 @@ def id_of(record: Mapping[str, Any]) -> str | None:
 def turn(record: Mapping[str, Any]) -> Turn | None:
     """Return the turn of the record, or None if it is none."""
     kind = text_at(record, "type")
-    if kind not in {"user", "assistant"} or record.get("isSidechain") is True or record.get("isMeta") is True:
+    if record.get("isSidechain") is True or record.get("isMeta") is True:
+        return None
+    if kind == "attachment":
+        queued = object_at(record, "attachment")
+        text = text_of_content(queued.get("prompt")) if _is_typed(queued) else ""
+        return turn_of("user", text, time_at(record, "timestamp"))
+    if kind not in {"user", "assistant"}:
         return None
     message = object_at(record, "message")
     if record.get("isApiErrorMessage") is True or message.get("model") == "<synthetic>":
@@ -45,3 +53,13 @@ def turn(record: Mapping[str, Any]) -> Turn | None:
     text = text_of_content(message.get("content"))
     role = "system" if record.get("isCompactSummary") is True else text_at(message, "role") or str(kind)
     return turn_of(role, text, time_at(record, "timestamp"))
+
+
+def _is_typed(attachment: Mapping[str, Any]) -> bool:
+    """Return True if this is a prompt that a person typed while the agent worked."""
+    return (
+        text_at(attachment, "type") == "queued_command"
+        and attachment.get("commandMode", "prompt") == "prompt"
+        and attachment.get("isMeta") is not True
+        and object_at(attachment, "origin").get("kind", "human") == "human"
+    )
