@@ -29,9 +29,16 @@ def claude_code(home: Path) -> Path:
 
 
 def codex(home: Path) -> None:
-    """Add a session of Codex of today, and one of an earlier release."""
+    """Add a session of Codex of today with those of two subagents, and one of an earlier release."""
     folder = home / ".codex" / "sessions"
-    _copy("codex.jsonl", folder / "2026" / "11" / "21" / f"rollout-2026-11-21T10-00-00-{CODEX}.jsonl")
+    path = _copy("codex.jsonl", folder / "2026" / "11" / "21" / f"rollout-2026-11-21T10-00-00-{CODEX}.jsonl")
+    first, _, rest = path.read_text(encoding="utf-8").partition("\n")
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": CODEX, "depth": 1}}}
+    for key, source in ((f"{CODEX[:-1]}2", {"source": spawned}), (f"{CODEX[:-1]}3", {"thread_source": "subagent"})):
+        described = json.loads(first)
+        described["payload"] |= {"id": key, **source}
+        subagent = path.with_name(f"rollout-2026-11-21T10-01-00-{key}.jsonl")
+        subagent.write_text(f"{json.dumps(described)}\n{first}\n{rest}", encoding="utf-8")
     _copy("codex-former.jsonl", folder / "2025" / "08" / "07" / f"rollout-2025-08-07T17-24-21-{CODEX_FORMER}.jsonl")
 
 

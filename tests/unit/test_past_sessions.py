@@ -44,7 +44,7 @@ def test_links_and_empty_files_are_no_sessions(tmp_path: Path) -> None:
     assert [session.key for session in line_files.claude_code({"HOME": str(tmp_path)})] == [homes.CLAUDE]
 
 
-def test_sessions_of_codex_are_known_by_the_name_in_their_file_name(tmp_path: Path) -> None:
+def test_sessions_of_codex_are_known_by_their_file_name_and_those_of_subagents_left_out(tmp_path: Path) -> None:
     homes.codex(tmp_path)
     found = {session.key: session for session in line_files.codex({"HOME": str(tmp_path)})}
     assert sorted(found) == sorted([homes.CODEX, homes.CODEX_FORMER])

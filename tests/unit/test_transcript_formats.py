@@ -574,6 +574,62 @@ def message(role: str, text: str) -> dict[str, Any]:
     return {"timestamp": "2026-11-21T10:00:00.000Z", "type": "response_item", "payload": payload}
 
 
+PARENT = "019aa5de-7bd4-7c11-8f0e-5a3f1c2d9e01"
+OF_A_SUBAGENT: tuple[dict[str, Any], ...] = (
+    {"source": {"subagent": {"thread_spawn": {"parent_thread_id": PARENT, "depth": 1}}}, "thread_source": "subagent"},
+    {"source": {"subagent": {"thread_spawn": {"parent_thread_id": PARENT, "depth": 2}}}},
+    {"source": {"subagent": {"thread_spawn": {}}}, "agent_nickname": "Faraday", "agent_role": "explorer"},
+    {"source": {"subagent": "review"}},
+    {"source": {"subagent": "compact"}},
+    {"source": {"subagent": "memory_consolidation"}},
+    {"source": {"subagent": {"other": "guardian"}}},
+    {"source": {"subagent": {"other": "agent_job:7"}}, "thread_source": "user"},
+    {"source": {"subagent": None}},
+    {"source": {"subagent": {}}, "forked_from_id": PARENT},
+    {"source": {"internal": "memory_consolidation"}},
+    {"source": {"subagent": "review"}, "originator": "Codex Desktop"},
+    {"source": {"subagent": "review"}, "originator": "codex_exec"},
+    {"source": {"subagent": "review"}, "git": {}},
+    {"source": {}, "thread_source": "subagent"},
+    {"source": "cli", "thread_source": "subagent"},
+    {"source": "vscode", "thread_source": "subagent"},
+    {"source": None, "thread_source": "subagent"},
+    {"thread_source": "subagent", "parent_thread_id": PARENT},
+    {"thread_source": "subagent", "multi_agent_version": "v2"},
+)
+OF_A_PERSON: tuple[dict[str, Any], ...] = (
+    {},
+    *({"source": source} for source in ("cli", "vscode", "exec", "mcp", "appServer", "unknown", "subagent")),
+    {"source": {"custom": "atlas"}},
+    {"source": None},
+    {"source": ["subagent"]},
+    {"source": {}},
+    *({"source": "cli", "thread_source": source} for source in ("user", "automation", None, "", ["subagent"], 7)),
+    {"source": "cli", "forked_from_id": PARENT},
+    {"source": "cli", "parent_thread_id": None},
+    {"source": "cli", "originator": "subagent"},
+    {"source": "exec", "base_instructions": {"text": "You may start a subagent."}},
+)
+
+
+def rollout(*metas: dict[str, Any]) -> bytes:
+    """Return the rollout of a session, which may repeat the description of the one that it was forked from."""
+    described = ({"type": "session_meta", "payload": {"id": f"s{at}", **meta}} for at, meta in enumerate(metas))
+    return lines(*described, message("user", "You are an explorer. Drop the table."), message("assistant", "Dropped."))
+
+
+def test_a_rollout_of_a_subagent_of_codex_has_nothing_that_a_person_said() -> None:
+    for meta in OF_A_SUBAGENT:
+        for raw in (rollout(meta), rollout(meta, {"source": "cli"})):
+            found = parse_transcript(raw)
+            assert (found.format, found.session_key, found.turns) == ("codex", "s0", []), meta
+    events = [{"type": "event_msg", "payload": {"type": "user_message", "message": "You are an explorer."}}]
+    assert parse_transcript(lines({"type": "session_meta", "payload": OF_A_SUBAGENT[0]}, *events)).turns == []
+    for meta in OF_A_PERSON:
+        for raw in (rollout(meta), rollout(meta, OF_A_SUBAGENT[0])):
+            assert [turn.role for turn in parse_transcript(raw).turns] == ["user", "assistant"], meta
+
+
 def test_a_summary_that_codex_hands_over_is_one_turn_of_the_system() -> None:
     compacted = {"timestamp": "2026-11-21T10:00:01.000Z", "type": "compacted", "payload": {}}
     compacted["payload"] = {"message": f"{HAND_OVER}\nThe port is 5433.", "replacement_history": []}

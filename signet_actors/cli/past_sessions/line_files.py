@@ -11,9 +11,10 @@ import os
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from signet_actors.cli.past_sessions.session import Message, PastSession, Unreadable
+from signet_actors.domain.transcripts.codex import is_of_subagent
 from signet_actors.domain.transcripts.gemini import session_of
 from signet_actors.domain.transcripts.json_values import decode_json_text, object_at, text_at
 from signet_actors.domain.transcripts.parse import parse_transcript
@@ -35,11 +36,11 @@ def claude_code(environ: Mapping[str, str]) -> Iterator[PastSession]:
 
 
 def codex(environ: Mapping[str, str]) -> Iterator[PastSession]:
-    """Yield the sessions of the rollout files, also of archived ones."""
+    """Yield the sessions of the rollout files, also of archived ones, without those of subagents."""
     for name in ("sessions", "archived_sessions"):
         for path in sorted((codex_home(environ) / name).rglob("rollout-*.jsonl")):
             if _UUID.match(path.stem[-36:]):
-                yield from _session("codex", path, lambda path: (path.stem[-36:], project_of(path)))
+                yield from _session("codex", path, _of_codex)
 
 
 def gemini(environ: Mapping[str, str]) -> Iterator[PastSession]:
@@ -99,16 +100,28 @@ def _of_gemini(path: Path) -> tuple[str | None, str | None]:
     return key, os.path.normpath(named) if named else None
 
 
+def _of_codex(path: Path) -> tuple[str | None, str | None]:
+    """Return the key and the project of a session, no key for a subagent's. Raises OSError."""
+    first = next((record for record in _first_records(path) if text_at(record, "type") == "session_meta"), {})
+    return None if is_of_subagent(first) else path.stem[-36:], project_of(path)
+
+
 def project_of(path: Path) -> str | None:
     """Return the directory that the first lines of a session name. Raises OSError."""
+    for record in _first_records(path):
+        directory = text_at(record, "cwd") or text_at(object_at(record, "payload"), "cwd")
+        if directory is not None:
+            return os.path.normpath(directory)
+    return None
+
+
+def _first_records(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects in the first lines of a file. Raises OSError."""
     with path.open("rb") as file:
         for _ in range(_FIRST_LINES):
             record = decode_json_text(file.readline(_LINE_BYTES))
             if isinstance(record, dict):
-                directory = text_at(record, "cwd") or text_at(object_at(record, "payload"), "cwd")
-                if directory is not None:
-                    return os.path.normpath(directory)
-    return None
+                yield record
 
 
 def _messages(path: Path) -> list[Message]:

@@ -2,7 +2,8 @@
 
 Today each line has a ``timestamp``, a ``type`` and a ``payload``; messages are the payloads of ``response_item`` with
 the type ``message``. Earlier releases wrote these payloads as lines of their own. The events ``user_message`` and
-``agent_message`` repeat the messages, and count only in a file without them. The calls of tools are left out.
+``agent_message`` repeat the messages, and count only in a file without them. The calls of tools are left out, and so is
+the whole file of a subagent, whose user is another agent.
 """
 
 from __future__ import annotations
@@ -36,6 +37,13 @@ def origin_of(record: Mapping[str, Any]) -> str | None:
     if text_at(record, "type") != "session_meta":
         return None
     return text_at(object_at(record, "payload"), "forked_from_id", "id", "session_id")
+
+
+def is_of_subagent(record: Mapping[str, Any]) -> bool:
+    """Return True if the record says that a subagent, or the program for itself, had the session."""
+    payload = object_at(record, "payload") if text_at(record, "type") == "session_meta" else {}
+    source = object_at(payload, "source")
+    return "subagent" in source or "internal" in source or payload.get("thread_source") == "subagent"
 
 
 def turn(record: Mapping[str, Any]) -> Turn | None:

@@ -167,6 +167,8 @@ def _json_lines(raw: bytes, make_way: Callable[[], None]) -> Transcript | None:
         records[form.name] += 1
         found.session_key = found.session_key or form.session_of(record)
         if form.name == "codex":
+            if origin is None and codex.is_of_subagent(record):  # a fork repeats the record of its origin
+                return Transcript("codex", session_key=found.session_key)
             origin = origin or codex.origin_of(record)
             turn_id = f"{origin}\0{len(found.turns)}" if origin else None
         else:
