@@ -54,6 +54,8 @@ _AROUND: Final = frozenset(
         "subagent_notification",
         "hook_prompt",
         "codex_internal_context",
+        "codex_delegation",
+        "in-app-browser-context",
         "internal_model_context",
         "recommended_plugins",
         "collaboration_mode",
@@ -179,12 +181,17 @@ _MESSAGES: Final = {
 _MESSAGE: Final = re.compile("|".join(f"(?:{begin}){rest}" for begin, rest in _MESSAGES.items()))
 _MESSAGE_BEGIN: Final = re.compile("|".join(_MESSAGES))
 _INTERRUPTION: Final = re.compile(_INTERRUPTED)
-_REQUEST: Final = re.compile(r"^## My request for Codex:", re.MULTILINE)
-_BEFORE_REQUEST: Final = (
-    "# Context from my IDE setup:",
-    "# Files mentioned by the user:",
-    "This block is automatically",
+_REQUEST: Final = re.compile(r"^## My request(?: for Codex:|:[ \t\r]{0,9}$)", re.MULTILINE)
+_BEFORE_REQUEST: Final = re.compile(
+    r"# (?:Context from my IDE setup|Files (?:mentioned|pasted) by the user|In app browser|Selected text"
+    r"|(?:Browser|Diff) comments|Review findings|Failing PR checks):[ \t\r]{0,9}$"
+    r"|This block is automatically",
+    re.MULTILINE,
 )
+"""Headings of what Codex's app and extension put before the request, when they stand on lines of their own."""
+_COMMENTS: Final = re.compile(r"^# (?:Browser|Diff) comments:", re.MULTILINE)
+_COMMENT: Final = re.compile(r"^Comment:[ \t\r]{0,9}\n([\s\S]*?)(?=\n#{1,2} |\n<|\Z)", re.MULTILINE)
+"""What a person wrote beside an element of a page or a line of a diff."""
 _FILES: Final = re.compile(r"^--- Content from referenced files ---\s{1,9}(?=Content from @|--- End)", re.MULTILINE)
 _FILES_END: Final = re.compile(r"^--- End of content ---", re.MULTILINE)
 
@@ -246,14 +253,16 @@ def said_by_user(text: str) -> str:
     A text that has nothing of a program is returned unchanged.
     """
     start, typed = _after_leading(text)
+    found = _COMMENT.findall(text, 0, start) if _COMMENTS.search(text, 0, start) else ()
+    comments = [comment.strip() for comment in found]
     rest = text[start:]
     if not rest.strip():
-        return "\n".join(typed)
+        return "\n".join((*typed, *comments)).strip()
     rest = _without_attached(_without_files(rest))
     end = _before_trailing(rest)
     if not start and not typed and end == len(rest) and len(rest) == len(text):
         return text
-    return "\n".join((*typed, rest[:end].strip())).strip()
+    return "\n".join((*typed, rest[:end].strip(), *comments)).strip()
 
 
 def said_by_agent(text: str) -> str:
@@ -340,8 +349,9 @@ def _program_end(text: str, at: int, typed: list[str]) -> int | None:
         return len(text)
     if text.startswith("<", at):
         return _element_end(text, at, typed)
-    if text.startswith(_BEFORE_REQUEST, at):
-        request = _REQUEST.search(text, at)
+    is_before = _BEFORE_REQUEST.match(text, at) is not None
+    if is_before or text[max(0, at - 100) : at].strip():  # a person's own heading stays
+        request = _REQUEST.search(text, at) if is_before else _REQUEST.match(text, at)
         return None if request is None else request.end()
     return None
 

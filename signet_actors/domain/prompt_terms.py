@@ -44,6 +44,10 @@ MAX_SEARCHES: Final = 8
 OFF_MARK: Final = "[signet off]"
 """How a prompt begins that switches memory off for its session, where no variable of the environment reaches it."""
 _BLANKS: Final = " \t\r\n\u00a0\u200b\u2060\ufeff"
+_OFF_REQUEST: Final = re.compile(
+    rf"^## My request(?: for Codex)?:[{_BLANKS}]{{0,99}}{re.escape(OFF_MARK)}", re.MULTILINE | re.IGNORECASE
+)
+"""The mark below the heading of a request, whatever Codex puts before it."""
 
 _FILLERS: Final = frozenset(
     {"hello", "hey", "let", "lets", "okay", "one", "ones", "please", "thank", "thanks", "use", "yes"}
@@ -206,7 +210,10 @@ def _statements(answer: str) -> list[str]:
 
 def switches_off(prompt: str) -> bool:
     """Return whether a prompt, behind what a program put before it, switches memory off for its session."""
-    return said_by_user(without_metadata(prompt)).lstrip(_BLANKS).casefold().startswith(OFF_MARK)
+    said = without_metadata(prompt)
+    if said_by_user(said).lstrip(_BLANKS).casefold().startswith(OFF_MARK):
+        return True
+    return _OFF_REQUEST.search("```".join(said.split("```")[::2])) is not None
 
 
 def is_pasted(line: str) -> bool:

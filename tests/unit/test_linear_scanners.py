@@ -118,6 +118,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.identity": {"_LINE": MATCHED},
     "domain.prompt_terms": {
         **dict.fromkeys(("_MENTION", "_METADATA", "_SENTENCE_END", "_LOG_END", "_PAIR", "_MARKS", "_QUOTED"), SEARCHED),
+        "_OFF_REQUEST": SEARCHED,
         "_LOG_START": MATCHED,
     },
     "domain.exact_names": {
@@ -233,8 +234,9 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.program_text": {
         **dict.fromkeys(("_ATTACHED_OPENING", "_DRAFT_END", "_ENDING", "_FOLDED", "_HEADING", "_ORDERS"), SEARCHED),
         **dict.fromkeys(("_FILES", "_FILES_END", "_REQUEST", "_SUMMARY", "_SUMMARY_END"), SEARCHED),
+        **dict.fromkeys(("_COMMENT", "_COMMENTS"), SEARCHED),
         **dict.fromkeys(("_AGENT_ERROR", "_DRAFT", "_ELEMENT", "_HAND_OVER", "_OPENING", "_CONTINUED"), MATCHED),
-        **dict.fromkeys(("_MESSAGE", "_MESSAGE_BEGIN"), MATCHED),
+        **dict.fromkeys(("_BEFORE_REQUEST", "_MESSAGE", "_MESSAGE_BEGIN"), MATCHED),
         "_INTERRUPTION": WHOLE,
     },
     "domain.transcripts.cursor": {"_TIME": SEARCHED, "_WHOLE_TIME": SEARCHED},
@@ -657,6 +659,7 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "chunks after a text": lambda text: chunking.distinct_chunks("A beginning. " + text, 300),
     "query": query_words.match_terms,
     "prompt terms": prompt_terms.prompt_terms,
+    "mark in a prompt": lambda text: prompt_terms.switches_off(f"# Diff comments:\n{text}\n## My request:\n{text}"),
     "question with many words": lambda text: prompt_terms.prompt_terms(text + " ok?"),
     "exact names": exact_names.exact_names,
     "file names": exact_names.file_names,

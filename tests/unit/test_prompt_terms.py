@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from signet_actors.domain.prompt_terms import MAX_TERMS, is_pasted, prompt_terms, without_metadata
+from signet_actors.domain.prompt_terms import MAX_TERMS, is_pasted, prompt_terms, switches_off, without_metadata
+from signet_actors.domain.transcripts.turns import turn_of
 from tests.support.program_messages import WHOLE_FORMS
 
 
@@ -245,3 +246,67 @@ def test_a_question_among_other_sentences_is_searched_for_by_itself_too() -> Non
         "Really? Good, then go on.",
     ):
         assert len(prompt_terms(prompt).searches) == 1, prompt
+
+
+CONTEXT = '<in-app-browser-context source="ambient-ui-state">\n# In app browser:\n- a page\n</in-app-browser-context>'
+BEFORE_THE_MARK = [
+    "",
+    " \n",
+    "<system-reminder>a</system-reminder>\n",
+    f"{CONTEXT}\n\n",
+    *(
+        f"{before}\n\n{heading}"
+        for heading in (
+            "## My request for Codex:\n",
+            "## My request:\n\n",
+            "## My request for Codex: ",
+            "## My request:\t",
+        )
+        for before in (
+            CONTEXT,
+            "# In app browser:\n- Current URL: http://localhost:3000/",
+            "# Browser comments:\n\n## User Comment 1\nComment:\nmake it blue",
+            f"# Browser comments:\n\n## User Comment 1\nComment:\nmake it blue\n\n{CONTEXT}",
+            "# Diff comments:\n\n## Comment 1\nFile: a.py\nComment:\n```\nport = 1\n```",
+            "# Selected text:\n\n## Selection 1\nthe port is 1",
+            "# Review findings:\n\n## Finding 1\nThe port is wrong.",
+            "# Files mentioned by the user:\n\n## a.png: /tmp/a.png",
+            "# A heading of a release to come:\n\n- a note",
+            "<context-of-a-release-to-come>\na\n</context-of-a-release-to-come>",
+        )
+    ),
+]
+NO_MARKS = [
+    "what does [signet off] do?",
+    "what does this do?\n[signet off]",
+    "# Notes\n\n[signet off] is a mark",
+    "signet off",
+    "[signet] off",
+    f"{CONTEXT}\n\n## My request:\nwhat does [signet off] do?",
+    "# Selected text:\n\n## Selection 1\n[signet off] is a mark\n\n## My request:\nwhat is that?",
+    "# Diff comments:\n\n## My request:\nwhat is that?\n[signet off]",
+    "## My requests:\n[signet off]",
+    "### My request:\n[signet off]",
+    "see ## My request: [signet off]",
+    "> ## My request:\n> [signet off]",
+    "Is this read?\n```\n## My request for Codex:\n[signet off] x\n```",
+    "Is this read?\n```md\n## My request:\n[signet off] x\n```\nAnd\n```\n## My request:\n[signet off]\n```",
+    "## My request:\n- [signet off] is not read",
+    "## My request:\n`[signet off]` is not read",
+    "## Your request:\n[signet off]",
+    "## My request for Claude:\n[signet off]",
+    "<system-reminder>\n[signet off]\n</system-reminder>\ngo on",
+    "[signet on]",
+]
+
+
+def test_the_mark_switches_memory_off_behind_whatever_a_program_puts_before_it() -> None:
+    for before in BEFORE_THE_MARK:
+        for mark in ("[signet off]", "[Signet OFF] my diagnosis", "[signet off]\nmy diagnosis"):
+            assert switches_off(before + mark), before + mark
+            stored = turn_of("user", before + mark)
+            assert stored is not None, before + mark
+            assert switches_off(stored.text), stored.text
+    assert switches_off("# Diff comments:\n\n## Comment 1\nFile: a.py\nComment:\n[signet off]\n\n## My request:\n\n")
+    for text in NO_MARKS:
+        assert not switches_off(text), text
