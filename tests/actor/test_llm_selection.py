@@ -192,7 +192,7 @@ def test_auto_says_how_to_get_the_model_that_is_missing(server: ScriptedProvider
     selection, _ = selected(ExtractionConfig(endpoint=server.url))
     assert selection.name == "none"
     assert selection.reason == "the provider is auto, and Ollama is running but does not have the model qwen3:4b"
-    assert selection.detail.endswith("ollama pull qwen3:4b")
+    assert selection.detail.endswith("`ollama pull qwen3:4b`")
 
 
 def test_auto_takes_the_model_that_the_configuration_names(server: ScriptedProvider) -> None:
