@@ -18,6 +18,8 @@ from signet_actors.cli.invocation import Invocation
 INTERRUPT = """
 import os, signal, sys
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a terminal; tests may run with SIGINT ignored
+
 class Interrupted:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGINT)
