@@ -130,7 +130,7 @@ def same_spellings(term: str) -> tuple[str, ...]:
 
 def compound_parts(word: str) -> list[tuple[str, str]]:
     """Return how a long word may consist of two, the last one the longest first: (zeit, umstellung)."""
-    if len(word) < _COMPOUND_CHARS or not word.isalpha():
+    if not _COMPOUND_CHARS <= len(word) <= _MAX_NAME_CHARS or not word.isalpha():
         return []
     return [(word[:at], word[at:]) for at in range(_FIRST_PART_CHARS, len(word) - _LAST_PART_CHARS + 1)]
 

@@ -117,7 +117,7 @@ def _weights(snapshot: Snapshot, measure: Measure, *, compounds: bool) -> dict[s
     """
     weights: dict[str, float] = {}
     for term, weight in sorted(measure.weights, key=lambda each: -each[1]):
-        last = _last_part(snapshot, term) if compounds else None
+        last = _last_part(snapshot, term) if compounds and len(weights) < MOST_TERMS else None
         weights[term if last is None else f"{term} OR {last}"] = weight
     return weights
 

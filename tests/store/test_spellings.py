@@ -6,6 +6,7 @@ import unicodedata
 
 import pytest
 
+from signet_actors.domain.written_forms import compound_parts
 from tests.support.store_room import StoreRoom
 
 
@@ -227,3 +228,8 @@ def test_an_emoji_that_no_memory_has_changes_nothing(room: StoreRoom) -> None:
     plain = room.recall("which port has the staging database").rows[0]
     decorated = room.recall("which port has the staging database \U0001f64f\U0001f389").rows[0]
     assert (decorated.score, decorated.relevance) == (plain.score, plain.relevance)
+
+
+def test_a_long_word_may_consist_of_two_but_encoded_data_does_not() -> None:
+    assert ("zeit", "umstellung") in compound_parts("zeitumstellung")
+    assert compound_parts("zeit") == compound_parts("a" * 5000) == compound_parts("umstellung-2025") == []

@@ -55,7 +55,7 @@ WITHOUT_COMMAND: Final = (
     "report this error",
     "set SIGNET_WORKSPACE to a separate directory; the file was not changed",
 )
-"""What nobody can be given a command for."""
+"""Findings for which there is no command."""
 DAY_S: Final = 86_400
 
 
