@@ -1,8 +1,8 @@
 """Read a YAML file into plain values within limits, or report every problem.
 
 Only safe types are constructed. File size and nesting depth are limited. A repeated key is a problem, not a silent
-overwrite. Merge keys are rejected because they can multiply data. An alias is shared, never copied; a program that writes
-the document out copies it, so what aliases stand for is limited, too.
+overwrite. Merge keys are rejected because they can multiply data. An alias is shared, never copied; a program that
+writes the document out copies it, so what aliases stand for is limited, too.
 """
 
 from __future__ import annotations
