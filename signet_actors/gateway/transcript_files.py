@@ -61,11 +61,12 @@ def roots(workspace: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def read_transcript_file(
-    path: str, allowed: tuple[Path, ...], max_bytes: int, *, workspace: Path | None = None
+    path: str, allowed: tuple[Path, ...], max_bytes: int, *, workspace: Path | None = None, whole: bool = True
 ) -> bytes:
     """Return the content of the file. Raises TranscriptRefused, and SignetError if a retry may succeed.
 
-    ``workspace``: of this directory only transcripts are read, whichever root leads to it.
+    ``workspace``: of this directory only transcripts are read, whichever root leads to it. ``whole``: a longer file is
+    refused; else its first ``max_bytes`` are read.
     """
     root, parts = _below(path, allowed)
     if workspace is not None and _is_private(os.path.realpath(root), parts, os.path.realpath(workspace)):
@@ -88,7 +89,7 @@ def read_transcript_file(
             raise refused(f"transcriptPath cannot be opened: {error.strerror}") from error
         raise _unread(error) from error
     try:
-        return _content(descriptor, max_bytes)
+        return _content(descriptor, max_bytes, whole=whole)
     except OSError as error:
         raise _unread(error) from error
     finally:
@@ -100,10 +101,12 @@ def _unread(error: OSError) -> SignetError:
     return SignetError(f"The transcript was not read: {error.strerror}", code=ErrorCode.NOT_APPLIED)
 
 
-def _content(descriptor: int, max_bytes: int) -> bytes:
+def _content(descriptor: int, max_bytes: int, *, whole: bool) -> bytes:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         raise TranscriptRefused("transcriptPath is not a regular file")
+    if not whole:
+        return os.read(descriptor, max_bytes)
     if found.st_size > max_bytes:
         raise TranscriptRefused(_too_long(found.st_size, max_bytes))
     content = bytearray()

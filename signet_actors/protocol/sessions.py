@@ -91,7 +91,7 @@ class SessionFound(Message, frozen=True, tag="searcher.session_found"):
 
     ``returned``: the last ``MAX_RECEIVED`` memories, the first received one first.
     ``bypassed``: memory is switched off for the session of all agents; ``paused``: it is, or was.
-    ``agent_known``: the agent has a read policy.
+    ``agent_known``: the agent has a read policy. ``project``: that of its transcript, if the context tells none.
     """
 
     context: SessionContext | None = None
@@ -99,6 +99,7 @@ class SessionFound(Message, frozen=True, tag="searcher.session_found"):
     bypassed: bool = False
     paused: bool = False
     agent_known: bool = True
+    project: str | None = None
 
 
 class GetSession(Request[SessionFound], frozen=True, tag="searcher.get_session"):

@@ -158,7 +158,8 @@ def test_the_end_of_a_session_elsewhere_is_not_captured(tmp_path: Path, key: dic
     for where in ({"cwd": "/elsewhere"}, {}):
         assert post(api, END, **key, **where)["reason"] == "other_project"
     assert not any(isinstance(sent.body, StoreTurns) for sent in api.bus.asked)
-    body = {"harness": "codex", **BODIES[END], **key, "cwd": "/elsewhere", "project": str(tmp_path / "shop")}
+    another = {name: value and f"{value} of another" for name, value in key.items()}
+    body = {"harness": "codex", **BODIES[END], **another, "cwd": "/elsewhere", "project": str(tmp_path / "shop")}
     api.request("POST", END, body)
     assert any(isinstance(sent.body, StoreTurns) for sent in api.bus.asked)
 

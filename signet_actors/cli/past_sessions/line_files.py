@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 from signet_actors.cli.past_sessions.session import Message, PastSession, Unreadable
 from signet_actors.domain.transcripts.codex import is_of_subagent
 from signet_actors.domain.transcripts.gemini import session_of
-from signet_actors.domain.transcripts.json_values import decode_json_text, object_at, text_at
-from signet_actors.domain.transcripts.parse import parse_transcript
+from signet_actors.domain.transcripts.json_values import decode_json_text, text_at
+from signet_actors.domain.transcripts.parse import FIRST_LINES, first_directory, parse_transcript
 from signet_actors.domain.transcripts.turns import TranscriptTooLong
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-_FIRST_LINES: Final = 50
 _LINE_BYTES: Final = 1 << 20
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
@@ -108,17 +107,15 @@ def _of_codex(path: Path) -> tuple[str | None, str | None]:
 
 def project_of(path: Path) -> str | None:
     """Return the directory that the first lines of a session name. Raises OSError."""
-    for record in _first_records(path):
-        directory = text_at(record, "cwd") or text_at(object_at(record, "payload"), "cwd")
-        if directory is not None:
-            return os.path.normpath(directory)
-    return None
+    with path.open("rb") as file:
+        directory = first_directory(file.readline(_LINE_BYTES) for _ in range(FIRST_LINES))
+    return None if directory is None else os.path.normpath(directory)
 
 
 def _first_records(path: Path) -> Iterator[Mapping[str, Any]]:
     """Yield the objects in the first lines of a file. Raises OSError."""
     with path.open("rb") as file:
-        for _ in range(_FIRST_LINES):
+        for _ in range(FIRST_LINES):
             record = decode_json_text(file.readline(_LINE_BYTES))
             if isinstance(record, dict):
                 yield record

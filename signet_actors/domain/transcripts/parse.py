@@ -9,12 +9,12 @@ Source: docs/compatibility.md "Hooks and sessions"; docs/guides/transcripts.md "
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from signet_actors.domain.normalization import BYTE_ORDER_MARK, sanitize_text
 from signet_actors.domain.transcripts import claude_code, codex, cursor, dialogue, gemini, json_messages, opencode, qwen
-from signet_actors.domain.transcripts.json_values import decode_json_text
+from signet_actors.domain.transcripts.json_values import decode_json_text, object_at, text_at
 from signet_actors.domain.transcripts.turns import (
     MAX_LINES,
     MAX_TEXT_CHARS,
@@ -24,6 +24,8 @@ from signet_actors.domain.transcripts.turns import (
     Turn,
 )
 
+FIRST_LINES: Final = 50
+"""So many lines are searched for the directory in which a session began."""
 _CONTINUATION_BYTES: Final = bytes(range(0x80, 0xC0))
 """All bytes of a character in UTF-8 but its first one."""
 _COUNTED_AT_ONCE: Final = 1 << 20
@@ -52,6 +54,16 @@ _LINE_FORMATS: Final = (
     _LineFormat("cursor", cursor.is_record, cursor.session_of, cursor.turn),
     _LineFormat("json", json_messages.is_record, json_messages.session_of, json_messages.turn),
 )
+
+
+def first_directory(lines: Iterable[bytes]) -> str | None:
+    """Return the directory that the first lines of a transcript name, None if they name none."""
+    for record in map(decode_json_text, lines):
+        if isinstance(record, dict):
+            directory = text_at(record, "cwd") or text_at(object_at(record, "payload"), "cwd")
+            if directory is not None:
+                return directory
+    return None
 
 
 def parse_transcript(raw: bytes, make_way: Callable[[], None] = lambda: None) -> Transcript:

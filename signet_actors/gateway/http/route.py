@@ -118,11 +118,13 @@ class Call(Generic[RequestT]):
     answered with success.
     ``require_owner`` raises a SignetError if the caller is not the user that runs the daemon; None if it is not known.
     ``is_chosen``: whether hooks work in the directory that the request names, None if it names none.
+    ``directory``: the first directory that the request names, as it is spelled there.
     ``former_project``: the directory as the caller spells it, if that is not its project: older memories have it.
     """
 
     request: RequestT
     is_chosen: bool | None = None
+    directory: str | None = None
     former_project: str | None = None
     _is_owner: bool | None = None
 
@@ -514,6 +516,7 @@ async def _replace_directories(call: Call[Any], fields: Sequence[str]) -> None:
     if changed:
         call.request = msgspec.structs.replace(call.request, **changed)
         call.former_project = given[next(iter(changed))]
+    call.directory = next(iter(given.values()), None)
     call.is_chosen = next((place.is_chosen for place in places.values()), None)
 
 

@@ -22,6 +22,7 @@ from signet_actors.gateway.routes.transcripts import (
     note_left_out,
     note_losses,
     note_skipped,
+    project_of,
     transcript_name,
 )
 from signet_actors.gateway.sessions.hook_runner import LATE_HEADER, HookSession, Skipped, run_hook
@@ -102,8 +103,9 @@ async def make(call: Call[MakeCheckpointRequest]) -> HttpResponse:
     session = state.sessions.find(key)
     if state.ledger.is_bypassed(key) or (session is not None and session.bypassed):
         return _not_made("bypassed")
+    project = await project_of(call, key)
     made = await state.checkpoints.make(
-        key, call.agent_id, "explicit", harness=request.harness, project=request.project, context=request.context
+        key, call.agent_id, "explicit", harness=request.harness, project=project, context=request.context
     )
     return _not_made("forgotten") if made is None else HttpResponse(MakeCheckpointReply(stored=True, id=made))
 
@@ -177,7 +179,7 @@ async def _kept_of(call: Call[SessionEndRequest], key: str, *, noted: bool) -> K
             new_turns=0,
             reason=reason,
         )
-    project = request.project or request.cwd
+    project = await project_of(call, key)
     stored = await store_capture(
         call,
         found,

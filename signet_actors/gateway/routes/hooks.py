@@ -154,7 +154,8 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
         await _rate(call, session)
         given = await start_with_prompt(call, session) if request.with_start else None
         checkpoints = call.state.checkpoints  # from here on: a start does not tell the session of this prompt
-        checkpoints.prompted(session.key, call.agent_id, harness=request.harness, project=request.project, text=prompt)
+        project = session.project(request.project)
+        checkpoints.prompted(session.key, call.agent_id, harness=request.harness, project=project, text=prompt)
         checkpoints.searched(session.key, call.agent_id, " ".join(terms.terms))
         if given is not None:
             start, rows = given
@@ -331,7 +332,7 @@ async def _checkpoint(call: Call[PreCompactionRequest], session: HookSession) ->
         call.agent_id,
         "pre_compaction",
         harness=request.harness,
-        project=request.project or (None if session.context is None else session.context.project),
+        project=session.project(request.project),
         context=context or None,
     )
 
@@ -342,7 +343,7 @@ async def _store_turns(call: Call[PreCompactionRequest], session: HookSession) -
     path, is_wanted = request.transcript_path, call.state.config.hooks.session_end.enabled
     if path is None or context is None or key is None or not is_wanted:
         return
-    project = request.project or context.project
+    project = session.project(request.project)
     turn = SessionEndRequest(harness=request.harness, transcript_path=path, project=project, reason=TURN)
     with contextlib.suppress(Skipped):
         await asyncio.wait({keep_soon(call.with_request(turn), key, noted=False)}, timeout=TURNS_WAIT_S)
@@ -413,7 +414,7 @@ async def _store_summary(call: Call[CompactionCompleteRequest], session: HookSes
         content=text.content,
         type=SUMMARY_TYPE,
         who="system",
-        project=request.project or (None if session.context is None else session.context.project),
+        project=session.project(request.project),
         tags=("session", "summary", request.harness),
         importance=SUMMARY_IMPORTANCE,
         visibility=SUMMARY_VISIBILITY,

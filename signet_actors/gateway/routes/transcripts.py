@@ -130,7 +130,7 @@ async def _ended(call: Call[SessionEndRequest]) -> HttpResponse:
     if not call.state.config.hooks.session_end.enabled:
         return _nothing_stored("disabled")
     named = call.session_key or request.session_id
-    if (named is None or call.is_chosen is False) and await _is_left_out(call, None):
+    if named is None and await _is_left_out(call, None):
         return _nothing_stored(OTHER_PROJECT)
     path = runtime_path(call)
     refusal = None if named is None else await _refusal(call, named, path)
@@ -162,7 +162,7 @@ async def _ended(call: Call[SessionEndRequest]) -> HttpResponse:
         found,
         key,
         harness=request.harness,
-        project=request.project or request.cwd,
+        project=await project_of(call, key),
         captured_at=request.captured_at,
         ended=request.reason not in NOT_SUMMARIZED,
         then=_THEN.get(request.reason or ""),
@@ -250,10 +250,22 @@ async def _end_checkpoint(call: Call[SessionEndRequest], key: str) -> str | None
         key,
         call.agent_id,
         harness=request.harness,
-        project=request.project or request.cwd,
+        project=await project_of(call, key),
         cleared=request.reason == CLEARED,
         ended_at=request.captured_at,
     )
+
+
+async def project_of(call: Call[Any], key: str) -> str | None:
+    """Return the project of what is stored of the session: where it began, else what the request names.
+
+    Raises SignetError.
+    """
+    context = await call.state.ledger.context(key, call.agent_id, trace_id=call.trace_id)
+    if context.began_in is not None:
+        return await call.state.projects.project_of(context.began_in)
+    context.project = context.project or call.request.project or getattr(call.request, "cwd", None)
+    return context.project
 
 
 async def _refusal(call: Call[SessionEndRequest], key: str, path: str | None) -> HttpResponse | None:

@@ -6,18 +6,23 @@ Source: docs/decisions.md 34; docs/compatibility.md "Hooks and sessions"; docs/r
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
-from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.domain.normalization import sanitize_text
+from signet_actors.domain.transcripts.parse import FIRST_LINES, first_directory
+from signet_actors.errors import SignetError, Unavailable
 from signet_actors.gateway.http.route import Call, HttpResponse, mark_unsent
+from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.sessions.table import on_disk
 from signet_actors.gateway.state import MAX_HARNESSES
-from signet_actors.operations.field_types import parse_flag
+from signet_actors.gateway.transcript_files import TranscriptRefused, read_transcript_file, roots
+from signet_actors.operations.field_types import MAX_NAME_CHARS, parse_flag
 from signet_actors.operations.hooks import HookOutcome
 
 NO_HOOKS_HEADER: Final = "x-signet-no-hooks"
@@ -32,6 +37,8 @@ REQUEST_SHARE: Final = 0.9
 
 OTHER_PROJECT: Final = "other_project"
 """The reason of a hook that does nothing because ``projects.only`` lacks the directory of its session."""
+_BEGINNING_BYTES: Final = 8 << 20
+"""Of a transcript that are read for the directory in which it begins."""
 OFF_WAIT_S: Final = 0.4
 """Longest wait for the switch to be on disk."""
 SWITCHED_OFF: Final = "[signet: memory does not work now, because the user has switched it off for this session]"
@@ -82,6 +89,10 @@ class HookSession(NamedTuple):
     context: Context | None = None
     is_switch_stored: bool = True
 
+    def project(self, named: str | None) -> str | None:
+        """Return the project of what is stored of the session: where it began; ``named`` if that is not known."""
+        return named if self.context is None else self.context.project or named
+
 
 async def run_hook(
     call: Call[Any],
@@ -129,14 +140,17 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool, switches_off
     """Return the session of the hook, or why it does nothing. Raises SignetError."""
     if parse_flag(call.headers.get(NO_HOOKS_HEADER, "")):
         return Skip("no_hooks")
-    if call.is_chosen is False:
-        return Skip(OTHER_PROJECT)
     agent_id, state = call.agent_id, call.state
     harness = call.request.harness
     if harness in state.harnesses_seen or (harness and len(state.harnesses_seen) < MAX_HARNESSES):
         state.harnesses_seen[harness] = state.clock.wall_ms()
     if key is None:
         return Skip(OTHER_PROJECT) if await is_elsewhere(call, None) else HookSession()
+    context: Context | None = None
+    if not switches_off:
+        context = await _context(call, key, stores=stores)
+        if await is_elsewhere(call, context):
+            return Skip(OTHER_PROJECT)
     is_late = bool(parse_flag(call.headers.get(LATE_HEADER, "")))
     session, known, claimed_by, stored = state.sessions.enter(key, runtime_path(call), agent_id, late=is_late)
     if claimed_by is not None:
@@ -146,35 +160,76 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool, switches_off
         state.ledger.switch_off(key, agent_id, session.first_ms)
         return HookSession(key, known, is_switch_stored=await on_disk(stored, OFF_WAIT_S))
     await on_disk(stored)
-    context: Context | None = None
-    try:
-        async with asyncio.timeout(CONTEXT_WAIT_S):
-            context = await state.ledger.context(key, agent_id, trace_id=call.trace_id)
-    except TimeoutError:
-        if stores:
-            return Skip(ErrorCode.UNAVAILABLE.value, known=known)
-    except SignetError:
-        if stores:
-            raise
     session.bypassed = session.bypassed or state.ledger.is_bypassed(key)
     if session.bypassed:
         return Skip("bypassed", known=known)
-    if await is_elsewhere(call, context):
-        return Skip(OTHER_PROJECT, known=known)
     if context is not None and not context.is_agent_known and harness:
         await state.ledger.make_known(context, harness)
     return HookSession(key, known or (context is not None and context.stored), context)
 
 
-async def is_elsewhere(call: Call[Any], context: Context | None) -> bool:
-    """Return whether hooks do nothing for this session, because ``projects.only`` lacks its directory.
+async def _context(call: Call[Any], key: str, *, stores: bool) -> Context | None:
+    """Return what is stored of the session, None if it cannot be read. Raises SignetError if the hook ``stores``."""
+    try:
+        async with asyncio.timeout(CONTEXT_WAIT_S):
+            return await call.state.ledger.context(key, call.agent_id, trace_id=call.trace_id)
+    except TimeoutError:
+        if stores:
+            raise Unavailable("it is not known yet whether memory is switched off for this session") from None
+    except SignetError:
+        if stores:
+            raise
+    return None
 
-    A request that names no directory is in the project in which the session began; what is not known is not chosen.
+
+async def is_elsewhere(call: Call[Any], context: Context | None) -> bool:
+    """Return whether hooks do nothing for this session, because ``projects.only`` lacks the directory it began in.
+
+    Its agent may have gone to another directory, which hooks name then. The first report that names one tells where
+    the session began, unless its transcript does. What is not known is not chosen.
     """
-    if call.is_chosen is not None or not call.state.projects.only_some:
-        return call.is_chosen is False
-    project = None if context is None else context.project
-    return project is None or not (await call.state.projects.place_of(project)).is_chosen
+    projects = call.state.projects
+    if context is None:
+        return projects.only_some and not call.is_chosen
+    if context.began_in is None:
+        directory = await asyncio.to_thread(_first_directory, call) or call.directory
+        if directory is None:
+            return projects.only_some
+        directory = FieldRedactor(call.state, for_memories=False).clean(directory)
+        place = await projects.place_of(directory)
+        if context.project not in (None, place.project):  # that of its stored transcript
+            place = await projects.place_of(context.project)
+        whole = await projects.place_of(place.project)
+        if context.began_in is None:
+            is_same = place.is_chosen == whole.is_chosen
+            call.state.ledger.begin_in(context, place.project if is_same else directory)
+    assert context.began_in is not None, "it was noted"
+    place = await projects.place_of(context.began_in)
+    context.project = place.project
+    return not place.is_chosen
+
+
+def _first_directory(call: Call[Any]) -> str | None:
+    """Return the directory in which the transcript of this report begins, None if it has or tells none. Blocks.
+
+    Raises SignetError if a retry may tell.
+    """
+    given, path = getattr(call.request, "transcript", None), getattr(call.request, "transcript_path", None)
+    if given is not None:
+        raw = given[:_BEGINNING_BYTES].encode("utf-8", "replace")
+    elif path is None:
+        return None
+    else:
+        workspace = call.state.workspace
+        allowed = roots(workspace, os.environ)
+        try:
+            raw = read_transcript_file(path, allowed, _BEGINNING_BYTES, workspace=workspace, whole=False)
+        except TranscriptRefused:
+            return None
+    directory = first_directory(raw.split(b"\n", FIRST_LINES)[:FIRST_LINES])
+    if directory is None or len(directory) > MAX_NAME_CHARS:
+        return None
+    return sanitize_text(directory)
 
 
 def runtime_path(call: Call[Any]) -> str | None:

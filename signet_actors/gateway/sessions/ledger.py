@@ -58,6 +58,7 @@ class Context:
 
     Hold ``lock`` to change it, until the response is written (``Call.hold``). ``started``: the session has received the
     text of its start in this epoch, for the request ``start_key``. ``stored``: an earlier process knew it.
+    ``began_in``: the directory in which the session began, by its ``project`` if hooks work in both or in none of them.
     ``source``: the reason of a start whose text comes with the next prompt. ``told_tools``: it was told its key, for
     the tools. ``told_turns``: ids of turns of earlier sessions. ``awaits_summary``: the start after a compaction began
     the epoch, and no prompt has followed yet.
@@ -71,6 +72,7 @@ class Context:
         "active_ms",
         "agent_id",
         "awaits_summary",
+        "began_in",
         "epoch",
         "expects_loss",
         "first_ms",
@@ -96,6 +98,7 @@ class Context:
         self.first_ms = self.active_ms = now_ms
         self.epoch = 0
         self.harness: str | None = None
+        self.began_in: str | None = None
         self.project: str | None = None
         self.started = False
         self.start_key: str | None = None
@@ -196,6 +199,11 @@ class RecallLedger:
         """Switch memory off for a session whose transcript says so, unless it was switched since."""
         if key not in self._bypassed:
             self.switch_off(key, agent_id, first_ms)
+
+    def begin_in(self, context: Context, directory: str) -> None:
+        """Note where the session began, for good; it is stored soon."""
+        context.began_in = directory
+        self.touch(context)
 
     def touch(self, context: Context) -> None:
         """Store the state of the session soon, as active now."""
@@ -349,10 +357,12 @@ class RecallLedger:
             self._bypassed.setdefault(key, found.bypassed)
         context = Context(key, agent_id, self._clock.wall_ms())
         context.is_agent_known = found.agent_known
+        context.project = found.project
         stored = found.context
         if stored is not None:
             context.stored = True
-            context.epoch, context.harness, context.project = stored.context_epoch, stored.harness, stored.project
+            context.epoch, context.harness, context.began_in = stored.context_epoch, stored.harness, stored.project
+            context.project = stored.project or found.project
             context.started = stored.started_epoch == stored.context_epoch
             context.start_key = stored.start_key if context.started else None
         for row in found.returned:
@@ -408,7 +418,7 @@ def _state_of(context: Context) -> SessionContext:
         last_active_at=iso(context.active_ms),
         context_epoch=context.epoch,
         harness=context.harness,
-        project=context.project,
+        project=context.began_in,
         started_epoch=context.epoch if context.started else None,
         start_key=context.start_key,
     )

@@ -183,7 +183,7 @@ async def _full_start(
     rows = [(memory_id, found.wordings[memory_id]) for memory_id in start.whole]
     if context is not None:
         context.told_tools = has_tools and bool(start.text)
-        context.harness, context.project = request.harness, request.project or context.project
+        context.harness = request.harness
         call.when_sent(
             lambda: state.ledger.offer(context, "session_start", by_id, call.request_key, injected=start.whole)
         )

@@ -14,6 +14,9 @@ _CONTEXT: Final = (
     "SELECT c.context_epoch, c.harness, c.project, c.started_at, c.last_active_at, c.started_epoch, c.start_key"
     " FROM session_contexts c WHERE c.session_key = :session_key AND c.agent_id = :agent_id"
 )
+_PROJECT: Final = (
+    "SELECT t.project FROM session_transcripts t WHERE t.session_key = :session_key AND t.agent_id = :agent_id"
+)
 _BYPASSED: Final = "SELECT max(c.bypassed) FROM session_contexts c WHERE c.session_key = :session_key"
 _PAUSED: Final = "SELECT 1 FROM session_pauses p WHERE p.session_key = :session_key"
 _AGENT: Final = "SELECT 1 FROM agents a WHERE a.id = :agent_id"
@@ -62,6 +65,12 @@ def context(snapshot: Snapshot, session_key: str, agent_id: str) -> StoredContex
     """Return the state of the session, None if it is not stored."""
     row = snapshot.one(_CONTEXT, {"session_key": session_key, "agent_id": agent_id})
     return None if row is None else StoredContext._make(row)
+
+
+def project(snapshot: Snapshot, session_key: str, agent_id: str) -> str | None:
+    """Return the project of the session's transcript, None if there is none."""
+    row = snapshot.one(_PROJECT, {"session_key": session_key, "agent_id": agent_id})
+    return None if row is None else row[0]
 
 
 def is_bypassed(snapshot: Snapshot, session_key: str) -> bool:

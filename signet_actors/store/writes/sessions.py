@@ -44,7 +44,7 @@ _PUT: Final = (
     " context_epoch = CASE WHEN excluded.context_epoch > session_contexts.context_epoch"
     " THEN excluded.context_epoch ELSE session_contexts.context_epoch END,"
     " harness = coalesce(excluded.harness, session_contexts.harness),"
-    " project = coalesce(excluded.project, session_contexts.project),"
+    " project = coalesce(session_contexts.project, excluded.project),"
     " last_active_at = excluded.last_active_at,"
     " start_key = CASE WHEN excluded.started_epoch IS NULL THEN session_contexts.start_key ELSE excluded.start_key END,"
     " started_epoch = coalesce(excluded.started_epoch, session_contexts.started_epoch)"
@@ -82,7 +82,7 @@ _DELETE_CONTEXTS: Final = (
 
 
 def put(tx: WriteTransaction, context: ContextRow) -> None:
-    """Store the newest state of a session. Its epoch never goes back, and a missing name keeps the stored one."""
+    """Store the newest state of a session. Its epoch never goes back, its project and what is not named stay."""
     tx.execute(_PUT, context._asdict())
 
 

@@ -62,7 +62,7 @@ _OWN: Final = "t.agent_id = :agent_id AND t.session_key = :session_key"
 _FIND: Final = f"SELECT t.seq, t.forgotten_at FROM session_transcripts t WHERE {_OWN}"
 _UPDATE: Final = (
     "UPDATE session_transcripts SET updated_at = :now, format = :format, harness = coalesce(:harness, harness),"
-    " project = coalesce(:project, project) WHERE seq = :seq"
+    " project = coalesce(project, :project) WHERE seq = :seq"
 )
 _BY_KEY: Final = "SELECT u.seq FROM session_turns u WHERE u.transcript_seq = :transcript AND u.turn_key = :key"
 _MOST_NAMESAKES: Final = 64
@@ -129,7 +129,7 @@ def insert(tx: WriteTransaction, row: TranscriptRow) -> int:
 
 
 def update(tx: WriteTransaction, seq: int, *, now: str, form: str, harness: str | None, project: str | None) -> None:
-    """Note that turns were added; what the capture does not name stays."""
+    """Note that turns were added; what the capture does not name stays, and so does the project of the session."""
     tx.execute(_UPDATE, {"seq": seq, "now": now, "format": form, "harness": harness, "project": project})
 
 
