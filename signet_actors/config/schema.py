@@ -323,8 +323,8 @@ class ProjectsConfig(Struct, frozen=True):
         ],
         Meta(
             max_length=256,
-            description="Directories in which hooks work, each with all below it; elsewhere they inject and store "
-            "nothing. Empty: everywhere",
+            description="Directories in which hooks work, each with all below it: for sessions that began there. "
+            "Elsewhere they inject and store nothing. Empty: everywhere",
         ),
     ] = ()
     joined: Annotated[
