@@ -36,6 +36,9 @@ MAX_JOINED_CHARS = 200
 MAX_IDENTIFIER_PARTS = 32
 """An identifier with more parts becomes words: the cost of a phrase grows with its length times the text's."""
 
+_AREAS_OF_ZONES = ("africa", "america", "asia", "atlantic", "australia", "europe", "pacific")
+"""The first part of the name of a time zone."""
+
 
 class QueryTerms(NamedTuple):
     """The terms of a query, without duplicates, in text order.
@@ -165,6 +168,11 @@ def pair_expression(pair: str) -> str:
     """Return the FTS5 expression for rows that contain a pair of ``MatchTerms.pairs``."""
     # A single character is a prefix query. The index also contains the last character of each run.
     return f"cjk : {_quoted(pair)} *" if len(pair) == 1 else f"cjk : {_quoted(pair)}"
+
+
+def zone_expression(place: str = "") -> str:
+    """Return the FTS5 expression for rows that name a time zone (Europe/Berlin): any, or that of ``place``."""
+    return " OR ".join(f'NEAR("{area}" {_quoted(place)}, 1)' if place else area for area in _AREAS_OF_ZONES)
 
 
 def fts_expression(terms: MatchTerms) -> str | None:

@@ -13,15 +13,22 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from signet_actors.config.schema import EMBEDDED_MODEL
-from signet_actors.domain.query_words import phrase_expression
+from signet_actors.domain.query_words import phrase_expression, zone_expression
 from signet_actors.domain.ranking import relevance
-from signet_actors.domain.ranking.relevance import ASKING_WORDS, GENERAL_WORDS, LIGHT_WORDS, WHICH_WORDS, Unrelated
+from signet_actors.domain.ranking.relevance import (
+    ASKING_WORDS,
+    GENERAL_WORDS,
+    LIGHT_WORDS,
+    WHICH_WORDS,
+    Unrelated,
+)
 from signet_actors.domain.ranking.text_flags import SAYS_LITTLE
 from signet_actors.searcher.columns import Mask, Seqs
 from signet_actors.searcher.legs.keyword import NO_ROWS, UNCERTAIN, SearchedTerm
@@ -114,6 +121,7 @@ class Measure:
         self._tokens = None if of_long_text else tokens  # some of many tokens are near to those of any text
         self._most_standing = relevance.MOST_STANDING if of_long_text else np.inf
         self._terms = []
+        self._rows_with = partial(postings.lookup, snapshot, MATCH)
         count = int(np.count_nonzero(counted.rows))
         answerable = 0.0
         for term in [term for term in terms if term.text not in ASKING_WORDS] or terms:
@@ -162,22 +170,35 @@ class Measure:
     def _lacks_point(self, seqs: Seqs) -> Mask:
         """Return which rows have only general words of the query, and nothing near the words that tell which thing.
 
-        "Which port has the frontend?" is not answered by the port of the staging API.
+        "Which port has the frontend?" is not answered by the port of the staging API, "when does the train to Berlin
+        leave?" not by a job that runs at 02:30 Europe/Berlin.
         """
         lacks = np.zeros(len(seqs), np.bool_)
-        general = [term for term in self._terms if term.text in GENERAL_WORDS]
-        telling = [term for term in self._terms if term.text.isalpha() and term.text not in GENERAL_WORDS | LIGHT_WORDS]
-        if not general or not telling or self._likeness is None or len(general) + len(telling) != len(self._terms):
+        terms = [term for term in self._terms if term.text not in self._which]
+        general = [term for term in terms if term.text in GENERAL_WORDS]
+        telling = [term for term in terms if term.text.isalpha() and term.text not in GENERAL_WORDS | LIGHT_WORDS]
+        if not telling or self._likeness is None or len(general) + len(telling) != len(terms):
+            return lacks
+        in_zone = {term.text: self._in_zone(term.text, seqs) for term in telling}
+        near_to = {text for text, zones in in_zone.items() if not zones.any()}
+        if not near_to:
             return lacks
         for term in general:
             lacks |= rows_hold(term.rows, seqs)
+        for zones in in_zone.values():
+            lacks |= zones
         for term in telling:
             for rows in (term.rows, *term.likely_rows):
-                lacks &= ~rows_hold(rows, seqs)
+                lacks &= ~rows_hold(rows, seqs) | in_zone[term.text]
         if lacks.any():
-            near = self._likeness({term.text for term in telling}, seqs[lacks])
+            near = self._likeness(near_to, seqs[lacks])
             lacks[lacks] = near < relevance.NEAR
         return lacks
+
+    def _in_zone(self, place: str, seqs: Seqs) -> Mask:
+        """Return which rows have ``place`` in the name of a time zone (Europe/Berlin, America/New_York)."""
+        named = rows_hold(self._rows_with(zone_expression()), seqs)
+        return rows_hold(self._rows_with(zone_expression(place)), seqs) if named.any() else named
 
     def coverage(self, seqs: Seqs) -> Floats:
         """Return the share of the terms' weight that each row has, in [0, 1]; 0 without terms. Shape (len(seqs),)."""

@@ -290,6 +290,62 @@ def test_a_general_word_alone_is_no_match(daemon: LiveDaemon, stored: tuple[str,
         assert {question: found for question in ANSWERED if (found := best[question]) < 0.5} == {}
 
 
+ZONES = (
+    "The nightly job close-day runs at 02:30 Europe/Berlin and frees the slots that nobody checked in for.",
+    "Reports are dated in America/New_York because the board sits there",
+    "The cron host is set to Asia/Tokyo; backups begin at 04:00",
+    "SLA clocks of the southern depots use Australia/Sydney",
+    "The demo tenant has the zone Europe/Paris and the locale fr_FR",
+    "Log rotation on the edge boxes happens at midnight, Africa/Nairobi",
+)
+IN_THEIR_ZONES = (
+    "at what time does close-day run?",
+    "which job frees the slots that nobody checked in for?",
+    "what runs at night in Europe/Berlin?",
+    "in which zone are the reports dated?",
+    "why are the reports in America/New_York?",
+    "when do the backups begin on the cron host?",
+    "which zone has the cron host, Asia/Tokyo?",
+    "what clock do the southern depots use?",
+    "which locale has the demo tenant?",
+    "when are the logs rotated on the edge boxes?",
+)
+IN_THE_PLACES = (
+    "what time does the next train to Berlin leave?",
+    "how far is it from Hamburg to Berlin?",
+    "find me a hotel in Berlin",
+    "is the wall in Berlin still there?",
+    "who is the mayor of Berlin?",
+    "wie wird das Wetter in Berlin?",
+    "book a flight to New York",
+    "who won the marathon in New York?",
+    "what is the best pizza in New York?",
+    "how tall is the tower in Tokyo?",
+    "translate the menu of the restaurant in Tokyo",
+    "how many people live in Tokyo?",
+    "is the opera of Sydney open?",
+    "what is the weather in Sydney?",
+    "plan a honeymoon in Paris",
+    "who painted the ceiling of the opera in Paris?",
+    "où est la gare à Paris ?",
+    "how do I get a visa for Nairobi?",
+    "which giraffes live near Nairobi?",
+    "what does a taxi cost in Nairobi?",
+)
+
+
+def test_a_place_in_the_name_of_a_time_zone_is_no_match(daemon: LiveDaemon) -> None:
+    project = "/home/ada/zones"
+    for text in (*ZONES, *PORTS):
+        daemon.api.remember(text, project=project)
+    best = {
+        question: max((row["relevance"] for row in daemon.api.recall(question, project=project)["results"]), default=0)
+        for question in (*IN_THEIR_ZONES, *IN_THE_PLACES)
+    }
+    assert {question: found for question in IN_THE_PLACES if (found := best[question]) >= 0.5} == {}
+    assert {question: found for question in IN_THEIR_ZONES if (found := best[question]) < 0.5} == {}
+
+
 DAYS = (
     "what did we do today?",
     "where did we leave off today?",
