@@ -48,6 +48,19 @@ _OFF_REQUEST: Final = re.compile(
     rf"^## My request(?: for Codex)?:[{_BLANKS}]{{0,99}}{re.escape(OFF_MARK)}", re.MULTILINE | re.IGNORECASE
 )
 """The mark below the heading of a request, whatever Codex puts before it."""
+_IN_FRONT: Final = (
+    rf"[{_BLANKS}>*_~`\"'\u201c\u201e\u2018]",
+    r"</?image\b[^>\n]{0,200}>",
+    r"\[(?:Image|Pasted text|File|Audio|Video)\b[^\]\n]{0,200}\]",
+    r"@\"[^\"\n]{1,1000}\"",
+    r"@[^\s\"]{1,1000}",
+    r"[/$][a-z][\w:.-]{0,100}(?=\s)",
+)
+"""What is typed or pasted in front of a prompt: marks of style, pictures, files, the name of a command."""
+_OFF: Final = re.compile(
+    rf"(?:(?:>[^\n]*\n)*+[{_BLANKS}]*+|(?:{'|'.join(_IN_FRONT)})*+){re.escape(OFF_MARK)}", re.IGNORECASE
+)
+"""The mark at the begin of a prompt, also behind the lines to which it answers, such as the question of a tool."""
 
 _FILLERS: Final = frozenset(
     {"hello", "hey", "let", "lets", "okay", "one", "ones", "please", "thank", "thanks", "use", "yes"}
@@ -211,7 +224,7 @@ def _statements(answer: str) -> list[str]:
 def switches_off(prompt: str) -> bool:
     """Return whether a prompt, behind what a program put before it, switches memory off for its session."""
     said = without_metadata(prompt)
-    if said_by_user(said).lstrip(_BLANKS).casefold().startswith(OFF_MARK):
+    if _OFF.match(said_by_user(said).lstrip(_BLANKS)) is not None:
         return True
     return _OFF_REQUEST.search("```".join(said.split("```")[::2])) is not None
 

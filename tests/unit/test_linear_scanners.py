@@ -119,7 +119,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.prompt_terms": {
         **dict.fromkeys(("_MENTION", "_METADATA", "_SENTENCE_END", "_LOG_END", "_PAIR", "_MARKS", "_QUOTED"), SEARCHED),
         "_OFF_REQUEST": SEARCHED,
-        "_LOG_START": MATCHED,
+        **dict.fromkeys(("_LOG_START", "_OFF"), MATCHED),
     },
     "domain.exact_names": {
         **dict.fromkeys(
@@ -239,9 +239,11 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_BEFORE_REQUEST", "_MESSAGE", "_MESSAGE_BEGIN"), MATCHED),
         "_INTERRUPTION": WHOLE,
     },
+    "domain.transcripts.answers": {"_ANSWER": SEARCHED, "_CLARIFY": MATCHED, "_REFUSED": MATCHED},
     "domain.transcripts.cursor": {"_TIME": SEARCHED, "_WHOLE_TIME": SEARCHED},
     "domain.transcripts.dialogue": {"_MAY_SPEAK": SEARCHED},
-    "domain.transcripts.gemini": {"_COMMAND": MATCHED},
+    "domain.transcripts.gemini": {"_COMMAND": MATCHED, "_PLAN_REFUSED": MATCHED},
+    "domain.transcripts.opencode": {"_OWN_NAME": MATCHED, "_REFUSED": MATCHED},
     "domain.transcripts.parse": {"_NOT_BLANK": FIXED},  # one byte
     "domain.windowed_search": {"_BLANK": SEARCHED},
     "domain.working_memory": {"_MARK": SEARCHED, "_HEADING": MATCHED, "_FENCE": WHOLE},
@@ -660,6 +662,7 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "query": query_words.match_terms,
     "prompt terms": prompt_terms.prompt_terms,
     "mark in a prompt": lambda text: prompt_terms.switches_off(f"# Diff comments:\n{text}\n## My request:\n{text}"),
+    "pictures before a mark": lambda text: prompt_terms.switches_off(f"[Image #1] > {text}[signet of"),
     "question with many words": lambda text: prompt_terms.prompt_terms(text + " ok?"),
     "exact names": exact_names.exact_names,
     "file names": exact_names.file_names,

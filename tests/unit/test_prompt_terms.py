@@ -276,7 +276,19 @@ BEFORE_THE_MARK = [
         )
     ),
 ]
+IN_FRONT_OF_THE_MARK = [
+    *("**", "*", "> ", ">", "`", "```", "_", "~~", '"', "'", "\u201c", "\u201e", "\u2018", "> **", "**`"),
+    *("[Image #1] ", "[Image #1][Image #2] ", "[Image #12]\n", "[image: a.png] ", "[Pasted text #1 +27 lines] "),
+    *("<image name=[Image #1]>\n</image>\n[Image #1] ", "<image>\n</image>\n", "[Audio 1] ", "[Image #1] > "),
+    *("@src/app.py ", "@src/app.py @docs/ ", '@"my notes.md" ', "@a.py\n\n", "@agent-reviewer ", "@File:a.ts "),
+    *("/plan ", "/my-plugin:do-it ", "$deploy ", "/plan @a.py [Image #1] **", "/plan\n"),
+    *("> Which salary?\n", "> In two\n> lines?\n", "> Which?\n\n", "<system-reminder>a</system-reminder>\n[Image #1] "),
+]
 NO_MARKS = [
+    *("@a.py what does [signet off] do?", "[Image #1] see [signet off]", "/plan tell me of [signet off]"),
+    *("> [signet on]", "> quoted\nand [signet off] is a mark", "text **[signet off]**", "a `[signet off]` b", "/plan"),
+    *("[Notes] [signet off]", "[Image #1 [signet off]", "@ [signet off]", "/ [signet off]", "5 > [signet off]", "> "),
+    *("/plan[signet off]", "> a\n> b", "> a\nb\n[signet off]", "-- [signet off]", "<b>[signet off]</b>", "[Image #1]"),
     "what does [signet off] do?",
     "what does this do?\n[signet off]",
     "# Notes\n\n[signet off] is a mark",
@@ -307,6 +319,12 @@ def test_the_mark_switches_memory_off_behind_whatever_a_program_puts_before_it()
             stored = turn_of("user", before + mark)
             assert stored is not None, before + mark
             assert switches_off(stored.text), stored.text
+    for before in IN_FRONT_OF_THE_MARK:
+        prompt = f"{before}[Signet OFF] my diagnosis is new"
+        stored = turn_of("user", prompt)
+        assert switches_off(prompt), prompt
+        assert stored is not None, prompt
+        assert switches_off(stored.text), prompt
     assert switches_off("# Diff comments:\n\n## Comment 1\nFile: a.py\nComment:\n[signet off]\n\n## My request:\n\n")
     for text in NO_MARKS:
         assert not switches_off(text), text
