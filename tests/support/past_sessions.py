@@ -68,10 +68,10 @@ def _opencode_export() -> dict[str, Any]:
     return export
 
 
-def opencode_database(home: Path) -> None:
+def opencode_database(home: Path, **more: Any) -> None:
     """Add the database of OpenCode 1.2 or newer, with a session and that of its subagent."""
     export = _opencode_export()
-    info = export["info"]
+    info = {**export["info"], **more}
     folder = home / ".local" / "share" / "opencode"
     folder.mkdir(parents=True)
     session = {
@@ -100,11 +100,11 @@ def opencode_database(home: Path) -> None:
     database(folder / "opencode.db", session=[session, subagent], message=messages, part=parts)
 
 
-def opencode_files(home: Path) -> None:
+def opencode_files(home: Path, **more: Any) -> None:
     """Add the files that OpenCode wrote before 1.2."""
     export = _opencode_export()
     storage = home / ".local" / "share" / "opencode" / "storage"
-    info = export["info"]
+    info = {**export["info"], **more}
     _write(storage / "session" / info["projectID"] / f"{info['id']}.json", info)
     for message in export["messages"]:
         about = message["info"]

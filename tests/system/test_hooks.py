@@ -418,6 +418,32 @@ def test_what_a_program_puts_around_a_prompt_is_neither_searched_for_nor_in_a_ch
             assert prompt[:20] in kept["digest"]
 
 
+def refused_tool(said: str) -> dict[str, Any]:
+    refused = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"
+    return {"type": "tool_result", "tool_use_id": "t", "is_error": True, "content": f"{refused}{said}"}
+
+
+def test_what_a_person_answers_to_tools_is_found_like_what_they_typed(daemon: LiveDaemon) -> None:
+    client = daemon.agent("answers-to-tools")
+    result = {"type": "tool_result", "tool_use_id": "q", "content": "The user answered: \u2026"}
+    records: list[dict[str, Any]] = [
+        {"type": "user", "message": {"role": "user", "content": "Move the sailings to the new table."}},
+        {"type": "user", "message": {"role": "user", "content": [refused_tool("never edit quaggas.ts by hand")]}},
+        {
+            "type": "user",
+            "message": {"role": "user", "content": [result]},
+            "toolUseResult": {"questions": [], "answers": {"Which pier do okapis board at?": "Pier 12"}},
+        },
+    ]
+    about = {"harness": "claude-code", "sessionKey": "answered", "transcript": "\n".join(map(json.dumps, records))}
+    assert client.post("/api/hooks/session-end", about).ok()["newTurns"] == 3
+    asked = "> Which pier do okapis board at?\nPier 12"
+    for query, found in (("who edits quaggas.ts?", "never edit quaggas.ts by hand"), ("okapis pier", asked)):
+        recalled = client.post("/api/memory/recall", {"query": query}).ok()["results"]
+        assert any(f"User: {found}" in result["content"] for result in recalled), (query, recalled)
+    assert client.post("/api/hooks/session-end", {**about, "sessionKey": "answered"}).ok()["newTurns"] == 0
+
+
 def test_a_transcript_with_a_prompt_that_switches_memory_off_is_not_stored(daemon: LiveDaemon) -> None:
     """The daemon was away at the prompt, or the session is a fork of that one; in any route that takes a transcript."""
     client = daemon.agent("off-by-transcript")
@@ -428,7 +454,7 @@ def test_a_transcript_with_a_prompt_that_switches_memory_off_is_not_stored(daemo
         "# In app browser:\n- Current URL: http://zoo.invalid\n\n## My request:\n[signet off] zorilla",
     ]
     for number, prompt in enumerate(prompts):
-        for form in ("claude", "queued", "text"):
+        for form in ("claude", "queued", "refused", "text"):
             key = f"off-away-{number}-{form}"
             lines = [
                 ("user", "what is a zorilla?"),
@@ -436,10 +462,14 @@ def test_a_transcript_with_a_prompt_that_switches_memory_off_is_not_stored(daemo
                 ("user", prompt),
                 ("assistant", "Fine."),
             ]
-            records = [{"type": role, "message": {"role": role, "content": text}} for role, text in lines]
+            records: list[dict[str, Any]] = [
+                {"type": role, "message": {"role": role, "content": text}} for role, text in lines
+            ]
             if form == "queued":  # typed while the agent worked
                 queued = {"type": "queued_command", "prompt": prompt, "commandMode": "prompt"}
                 records[2] = {"type": "attachment", "attachment": queued}
+            if form == "refused":  # typed to say why a tool may not run
+                records[2]["message"]["content"] = [refused_tool(prompt)]
             transcript = "\n".join(map(json.dumps, records))
             if form == "text":
                 transcript = "\n\n".join(f"{role.capitalize()}: {text}" for role, text in lines)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from signet_actors.cli.harnesses.registry import OPENCODE
+from signet_actors.domain.transcripts.parse import parse_transcript
 from tests.support.harness_home import Home, make_home
 from tests.support.plugin_hosts import needs_node, play
 
@@ -97,6 +98,60 @@ def test_the_transcript_has_what_was_said_and_nothing_else(home: Home, api: int)
         ({"role": "user", "time": {"created": 1_790_000_000_000}}, [text("Which port has the database?")]),
         ({"role": "assistant", "time": {"created": 1_790_000_001_000}}, [text("It is port 5433.")]),
     ]
+
+
+@needs_node
+@both
+def test_the_transcript_has_what_the_user_answered_to_tools(home: Home, api: int) -> None:
+    asked, said = {"questions": [{"question": "Which pier?"}]}, {"answers": [["pier 12"]]}
+    feedback = "The user rejected permission to use this specific tool call with the following feedback: use pnpm"
+    tools = [
+        (
+            "question",
+            {"status": "completed", "input": {**asked, "x": 1}, "metadata": {**said, "x": 1}, "output": "long"},
+        ),
+        ("bash", {"status": "error", "input": {"command": "npm i"}, "error": feedback}),
+        ("bash", {"status": "error", "input": {"command": "npm i"}, "error": "Exit 1"}),
+        ("read", {"status": "completed", "input": {"path": "a"}, "output": "a file"}),
+        ("read", {"status": "pending", "input": "half"}),
+    ]
+    named = "tool" if api == 1 else "name"
+    parts = [{"type": "tool", named: name, "state": state} for name, state in tools]
+    if api == 2:
+        parts[1]["state"] = {"status": "error", "error": {"type": "Rejected", "message": feedback}}
+    said_then: dict[str, Any] = {"info": {"role": "assistant", "time": {"created": 1}}, "parts": parts}
+    if api == 2:
+        said_then = {"type": "assistant", "content": parts, "time": {"created": 1}}
+    play(home.root / PLUGIN, api, {"prompt": "x"}, {"event": "session.idle"}, {"request": True}, messages=[said_then])
+    transcript = reports(home)[-1][1]["transcript"]
+    assert "long" not in transcript
+    assert "a file" not in transcript
+    found = [(turn.role, turn.text) for turn in parse_transcript(transcript.encode()).turns]
+    assert found == [("user", "> Which pier?\npier 12"), ("user", "use pnpm")]
+
+
+@needs_node
+@both
+@pytest.mark.parametrize(
+    ("title", "directory", "is_own"),
+    [
+        ("signet", "/tmp/signet-cli-x1_y2z3w", True),
+        ("signet", "/private/var/folders/x/T/signet-cli-abcdefgh", True),
+        ("signet", "/home/ada/signet-cli-x", False),
+        ("signet", "/home/ada/signet", False),
+        ("signet", None, False),
+        ("Signet", "/tmp/signet-cli-x1_y2z3w", False),
+        ("Fix the login", "/tmp/signet-cli-x1_y2z3w", False),
+        (None, "/tmp/signet-cli-x1_y2z3w", False),
+    ],
+)
+def test_a_session_that_the_daemon_itself_has_is_left_alone(
+    home: Home, api: int, title: str | None, directory: str | None, is_own: bool
+) -> None:
+    place = {"directory": directory} if api == 1 else {"location": {"directory": directory}}
+    steps = ({"prompt": "Extract facts"}, {"request": True}, {"event": "session.idle"}, {"end": True})
+    play(home.root / PLUGIN, api, *steps, session={"title": title, **place})
+    assert (reports(home) == []) == is_own
 
 
 def text(said: str) -> dict[str, str]:

@@ -110,6 +110,31 @@ def test_a_session_that_opencode_has_moved_into_its_database_is_found_once(tmp_p
     assert len(list(opencode.sessions({"HOME": str(tmp_path)}))) == 1
 
 
+TITLES_AND_DIRECTORIES: tuple[tuple[Any, Any, bool], ...] = (
+    ("signet", "/tmp/signet-cli-x1_y2z3w", True),
+    ("signet", "/private/var/folders/zz/T/signet-cli-abcdefgh", True),
+    ("signet", "C:\\Users\\ada\\AppData\\Local\\Temp\\signet-cli-abcd1234", True),
+    ("signet", "/home/ada/ferry", False),
+    ("signet", "/home/ada/signet-cli-x", False),
+    ("signet", "/home/ada/signet-cli-abcdefgh/src", False),
+    ("signet", "/home/ada/my-signet-cli-abcdefgh", False),
+    ("signet", "", False),
+    ("signet", None, False),
+    ("signet plans", "/tmp/signet-cli-abcdefgh", False),
+    ("Signet", "/tmp/signet-cli-abcdefgh", False),
+    ("Move the login form", "/tmp/signet-cli-abcdefgh", False),
+    (None, "/tmp/signet-cli-abcdefgh", False),
+)
+
+
+@pytest.mark.parametrize("add", [homes.opencode_database, homes.opencode_files])
+def test_a_session_in_which_the_daemon_asked_opencode_is_none_of_the_user(tmp_path: Path, add: Any) -> None:
+    for number, (title, directory, is_own) in enumerate(TITLES_AND_DIRECTORIES):
+        home = tmp_path / str(number)
+        add(home, title=title, directory=directory)
+        assert bool(list(opencode.sessions({"HOME": str(home)}))) != is_own, (title, directory)
+
+
 def test_a_damaged_database_of_opencode_is_named(tmp_path: Path) -> None:
     folder = tmp_path / ".local" / "share" / "opencode"
     folder.mkdir(parents=True)

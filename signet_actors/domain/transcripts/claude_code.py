@@ -2,9 +2,9 @@
 
 The records of the conversation have the type ``user`` or ``assistant`` and a ``message``, whose content is a text or a
 list of blocks. The results of tools stand in records of the user. What a person types while the agent works, and the
-agent reads before it is done, is in an ``attachment`` alone, a ``queued_command``. Nothing is kept of what a subagent
-says, nor of what the program says on behalf of the user (records marked as meta, notifications of tasks) or of the
-model (errors of its API).
+agent reads before it is done, is in an ``attachment`` alone, a ``queued_command``; what they answer to a tool, in its
+result. Nothing is kept of what a subagent says, nor of what the program says on behalf of the user (records marked as
+meta, or of another origin than a person) or of the model (errors of its API).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from signet_actors.domain.transcripts.answers import Exchange, exchanges_of, refused, turns_of
 from signet_actors.domain.transcripts.json_values import object_at, text_at, text_of_content, time_at
 from signet_actors.domain.transcripts.turns import Turn, turn_of
 
@@ -39,7 +40,7 @@ def id_of(record: Mapping[str, Any]) -> str | None:
 def turn(record: Mapping[str, Any]) -> Turn | None:
     """Return the turn of the record, or None if it is none."""
     kind = text_at(record, "type")
-    if record.get("isSidechain") is True or record.get("isMeta") is True:
+    if not _is_of_session(record):
         return None
     if kind == "attachment":
         queued = object_at(record, "attachment")
@@ -53,6 +54,39 @@ def turn(record: Mapping[str, Any]) -> Turn | None:
     text = text_of_content(message.get("content"))
     role = "system" if record.get("isCompactSummary") is True else text_at(message, "role") or str(kind)
     return turn_of(role, text, time_at(record, "timestamp"))
+
+
+def answers(record: Mapping[str, Any]) -> list[Turn]:
+    """Return the answers of a person to the tool whose result is in the record, with the questions."""
+    content = object_at(record, "message").get("content")
+    if text_at(record, "type") != "user" or not isinstance(content, list) or not _is_of_session(record):
+        return []
+    found: list[Exchange] = []
+    for block in content:
+        if not isinstance(block, dict) or text_at(block, "type") != "tool_result":
+            continue
+        if block.get("is_error") is True:
+            found += refused(text_of_content(block.get("content")))
+        else:
+            found += _answered(object_at(record, "toolUseResult"))
+    return turns_of(found, time_at(record, "timestamp"))
+
+
+def _answered(result: Mapping[str, Any]) -> list[Exchange]:
+    """Return the questions of a tool with their answers, and what a person noted beside them."""
+    said, notes = object_at(result, "answers"), object_at(result, "annotations")
+    if "questions" not in result:
+        return []
+    return exchanges_of(
+        [{"question": question} for question in {**said, **notes}],
+        lambda _, asked: [said.get(asked["question"]), text_at(object_at(notes, asked["question"]), "notes")],
+    )
+
+
+def _is_of_session(record: Mapping[str, Any]) -> bool:
+    """Return True unless the record is a subagent's, or the program wrote it for the user."""
+    origin = object_at(record, "origin").get("kind", "human")
+    return record.get("isSidechain") is not True and record.get("isMeta") is not True and origin == "human"
 
 
 def _is_typed(attachment: Mapping[str, Any]) -> bool:

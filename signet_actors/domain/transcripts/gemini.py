@@ -3,7 +3,8 @@
 A record of the conversation has an ``id``, a ``type`` and a ``content`` in the form of the model's API: a text, a part,
 or a list of parts. Calls of tools, their results and thoughts stand beside it or in parts of their own. A record is
 written again when it changed; what the model has is written as a whole (``$set``) when that changed, and ``$rewindTo``
-takes back what follows. Nothing that was said is taken back here.
+takes back what follows. Nothing that was said is taken back here. What a person answered to a tool is in its call, in a
+later form of the record.
 
 Source: packages/core/src/services/chatRecordingService.ts of google-gemini/gemini-cli.
 """
@@ -19,7 +20,8 @@ import msgspec
 from msgspec import Struct
 
 from signet_actors.domain.json_bounds import has_too_many_values
-from signet_actors.domain.transcripts.json_values import MAX_JSON_BYTES, object_at, text_at, time_at
+from signet_actors.domain.transcripts.answers import Exchange, exchanges_of, turns_of
+from signet_actors.domain.transcripts.json_values import MAX_JSON_BYTES, decode_json_text, object_at, text_at, time_at
 from signet_actors.domain.transcripts.turns import Transcript, TranscriptTooLong, Turn, turn_of
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -30,6 +32,9 @@ _HEAD_BYTES: Final = 4096
 _ROLES: Final = {"user": "user", "gemini": "assistant"}
 _TYPES: Final = frozenset({*_ROLES, "info", "warning", "error"})
 _SNAPSHOT: Final = "<state_snapshot>"
+_QUESTIONS: Final = "ask_user"
+_PLAN: Final = "exit_plan_mode"
+_PLAN_REFUSED: Final = re.compile(r"Plan rejected\. User feedback: ([\s\S]*?)(?:\n\nThe plan is stored at: |\Z)")
 _COMMAND: Final = re.compile(r"\s*(?:![^\s!]|/[a-z][\w:-]*\s*\Z)")
 """A command of the shell, and one of the program without words."""
 
@@ -82,6 +87,7 @@ class Session:
         if name is None:
             return
         self._history[name] = None
+        self._said.update(_answers(record, self._said))
         turn = None if name in self._said else _turn(record)
         if turn is not None:
             self._said[name] = turn
@@ -158,13 +164,21 @@ class _Description(Struct, rename="camel"):
     kind: str | None = None
 
 
-class _Message(Struct, omit_defaults=True):
-    """A record of a document, without what tools returned."""
+class _Call(Struct):
+    id: Any = None
+    name: Any = None
+    args: Any = None
+    result: Any = None
+
+
+class _Message(Struct, omit_defaults=True, rename="camel"):
+    """A record of a document."""
 
     id: str | None = None
     type: str | None = None
     timestamp: str | None = None
     content: Any = None
+    tool_calls: list[_Call] | None = None
 
 
 class _Document(Struct, rename="camel"):
@@ -190,6 +204,35 @@ def _turn(record: Mapping[str, Any]) -> Turn | None:
     if role == "user" and _SNAPSHOT in text:
         return turn_of("system", text[text.index(_SNAPSHOT) :], said_at)
     return None if role == "user" and _COMMAND.match(text) else turn_of(role, text, said_at)
+
+
+def _answers(record: Mapping[str, Any], known: Mapping[str, Turn]) -> dict[str, Turn]:
+    """Return what a person answered to the tools that the record calls, by names that no record has.
+
+    The record may be that of an earlier history under another id; the calls keep theirs.
+    """
+    found: dict[str, Turn] = {}
+    calls = record.get("toolCalls")
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, dict) and f"{call.get('id')}\0" not in known:
+            turns = turns_of(_exchanges(call), time_at(call, "timestamp") or time_at(record, "timestamp"))
+            found.update((f"{call.get('id')}\0{number or ''}", turn) for number, turn in enumerate(turns))
+    return found
+
+
+def _exchanges(call: Mapping[str, Any]) -> list[Exchange]:
+    """Return the questions that the call of a tool asked with their answers, or why its plan was refused."""
+    name, parts = text_at(call, "name"), call.get("result")
+    if name not in {_QUESTIONS, _PLAN}:
+        return []
+    responses = [object_at(part, "functionResponse") for part in parts or () if isinstance(part, dict)]
+    output = "".join(text_at(object_at(each, "response"), "output") or "" for each in responses)
+    if name == _PLAN:
+        refused = _PLAN_REFUSED.match(output)
+        return [] if refused is None else [("", refused[1])]
+    decoded = decode_json_text(output.encode("utf-8", "replace"))
+    said = object_at(decoded, "answers") if isinstance(decoded, dict) else {}
+    return exchanges_of(object_at(call, "args").get("questions"), lambda number, _: said.get(str(number)))
 
 
 def _text(content: Any) -> str | None:

@@ -1,23 +1,33 @@
 """The export of OpenCode: one JSON document with the session and its messages (``opencode export``).
 
 A message has an ``info`` with its role and time, and ``parts``; those of the type ``text`` are what was said, unless
-they are marked as synthetic (added by the program) or ignored. Reasoning, tools and the summary of a compaction, which
-an event reports, are left out.
+they are marked as synthetic (added by the program) or ignored. What a person answered to a tool stands in its part.
+Reasoning, what tools returned and the summary of a compaction, which an event reports, are left out.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, field
 
 from signet_actors.domain.json_bounds import has_too_many_values
-from signet_actors.domain.transcripts.json_values import MAX_JSON_BYTES, time_at
+from signet_actors.domain.transcripts.answers import Exchange, exchanges_of, turns_of
+from signet_actors.domain.transcripts.json_values import MAX_JSON_BYTES, decode_json_text, object_at, text_at, time_at
 from signet_actors.domain.transcripts.turns import Transcript, TranscriptTooLong, turn_of
 
 _MAX_VALUES: Final = 250_000
 """Values of an export, with those of tools: a message with ten parts has some 200. As many parts take 20 MB."""
+OWN_TITLE: Final = "signet"
+OWN_DIRECTORY: Final = "signet-cli-"
+"""OpenCode keeps a session for each prompt with which the daemon asks it for its model: of this title, in a directory
+whose name begins so."""
+_OWN_NAME: Final = re.compile(rf"(?:.*[\\/])?{OWN_DIRECTORY}[a-z0-9_]{{8}}", re.DOTALL)
+_REFUSED: Final = re.compile(
+    r"The user rejected permission to use this specific tool call with the following feedback: ([\s\S]*)"
+)
 
 
 class _Time(Struct):
@@ -38,6 +48,8 @@ class _Part(Struct):
     text: str | None = None
     synthetic: bool | None = None
     ignored: bool | None = None
+    tool: str | None = None
+    state: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class _Message(Struct):
@@ -75,4 +87,25 @@ def transcript(raw: bytes) -> Transcript | None:
         ]
         said_at = time_at({"created": message.info.time.created}, "created")
         found.add(turn_of(message.info.role, "\n".join(texts), said_at))
+        for part in message.parts:
+            for turn in turns_of(exchanges_of_tool(part.tool, decode_json_text(bytes(part.state))), said_at):
+                found.add(turn)
     return found
+
+
+def is_own(title: Any, directory: str | None) -> bool:
+    """Return True if the daemon itself had the session."""
+    return title == OWN_TITLE and _OWN_NAME.fullmatch(directory or "") is not None
+
+
+def exchanges_of_tool(name: str | None, state: Any) -> list[Exchange]:
+    """Return the questions that a tool asked with their answers, or what a person said when they refused it."""
+    if name is None or not isinstance(state, dict):
+        return []
+    if text_at(state, "status") == "error":
+        refused = _REFUSED.match(text_at(state, "error") or "")
+        return [] if refused is None else [("", refused[1])]
+    said = object_at(state, "metadata").get("answers") if name == "question" else None
+    listed: list[Any] = said if isinstance(said, list) else []
+    questions = object_at(state, "input").get("questions")
+    return exchanges_of(questions, lambda number, _: listed[number] if number < len(listed) else None)

@@ -45,12 +45,20 @@ class _LineFormat(NamedTuple):
     is_record: Callable[[Mapping[str, Any]], bool]
     session_of: Callable[[Mapping[str, Any]], str | None]
     turn: Callable[[Mapping[str, Any]], Turn | None]
+    answers: Callable[[Mapping[str, Any], dict[str, Any]], list[Turn]] = lambda *_: []
+    """What a person answered to a tool; the second argument keeps the questions until then."""
 
 
 _LINE_FORMATS: Final = (
-    _LineFormat("qwen", qwen.is_record, qwen.session_of, qwen.turn),
-    _LineFormat("claude-code", claude_code.is_record, claude_code.session_of, claude_code.turn),
-    _LineFormat("codex", codex.is_record, codex.session_of, codex.turn),
+    _LineFormat("qwen", qwen.is_record, qwen.session_of, qwen.turn, lambda record, _: qwen.answers(record)),
+    _LineFormat(
+        "claude-code",
+        claude_code.is_record,
+        claude_code.session_of,
+        claude_code.turn,
+        lambda record, _: claude_code.answers(record),
+    ),
+    _LineFormat("codex", codex.is_record, codex.session_of, codex.turn, codex.answers),
     _LineFormat("cursor", cursor.is_record, cursor.session_of, cursor.turn),
     _LineFormat("json", json_messages.is_record, json_messages.session_of, json_messages.turn),
 )
@@ -156,6 +164,7 @@ def _json_lines(raw: bytes, make_way: Callable[[], None]) -> Transcript | None:
     session = gemini.Session()
     unknown = b""
     origin: str | None = None
+    asked: dict[str, Any] = {}
     for number, (line, ended) in enumerate(_lines(raw), 1):
         if number > MAX_LINES:
             raise TranscriptTooLong(f"{MAX_LINES} lines")
@@ -178,16 +187,17 @@ def _json_lines(raw: bytes, make_way: Callable[[], None]) -> Transcript | None:
             continue
         records[form.name] += 1
         found.session_key = found.session_key or form.session_of(record)
-        if form.name == "codex":
-            if origin is None and codex.is_of_subagent(record):  # a fork repeats the record of its origin
-                return Transcript("codex", session_key=found.session_key)
-            origin = origin or codex.origin_of(record)
-            turn_id = f"{origin}\0{len(found.turns)}" if origin else None
-        else:
-            turn_id = claude_code.id_of(record)
+        is_codex = form.name == "codex"
+        if is_codex and origin is None and codex.is_of_subagent(record):  # a fork repeats the record of its origin
+            return Transcript("codex", session_key=found.session_key)
+        origin = origin or (codex.origin_of(record) if is_codex else None)
+        name = origin if is_codex else claude_code.id_of(record)
         turn = form.turn(record)
-        found.add(turn, turn_id)
-        if turn is None and form.name == "codex":
+        answers = form.answers(record, asked)
+        for at, said in enumerate((*answers, turn)):
+            suffix = f"\0{len(found.turns)}" if is_codex else f"/{at}" if at < len(answers) else ""
+            found.add(said, None if name is None else f"{name}{suffix}")
+        if turn is None and is_codex:
             events.add(codex.event_turn(record))
     if not any(records.values()):
         return None

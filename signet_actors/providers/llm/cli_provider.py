@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from signet_actors.domain.extraction.answers import AnswerFormat
+from signet_actors.domain.transcripts.opencode import OWN_DIRECTORY
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.llm.cli_process import CliCommand, CliOutcome, Ending, clean_environment, run_cli
 from signet_actors.providers.llm.provider import MAX_ANSWER_BYTES, Availability, Generated, estimated_tokens
@@ -142,7 +143,7 @@ class CliProvider:
         """Return an empty, private directory: an agent would read instruction files of a project directory."""
         if self._directory is None or not self._directory.is_dir():
             with contextlib.suppress(OSError):
-                self._directory = Path(tempfile.mkdtemp(prefix="signet-cli-"))
+                self._directory = Path(tempfile.mkdtemp(prefix=OWN_DIRECTORY))
         return self._directory or Path("/")
 
 

@@ -7,12 +7,17 @@ async function server({ client, directory }) {
   const sessions = new Sessions(
     {
       async about(id) {
-        const { parentID, directory, time } = (await client.session.get({ path: { id } })).data
-        return { parentID, directory, isOld: time.created < STARTED }
+        const { parentID, title, directory, time } = (await client.session.get({ path: { id } })).data
+        return { parentID, title, directory, isOld: time.created < STARTED }
       },
       async messages(id) {
         const found = (await messages(id)).filter(({ info }) => info.summary !== true) // a user message has an object there
-        return found.map(({ info, parts }) => ({ role: info.role, created: info.time.created, text: saidIn(parts) }))
+        return found.map(({ info, parts }) => ({
+          role: info.role,
+          created: info.time.created,
+          text: saidIn(parts),
+          answers: answersIn(parts),
+        }))
       },
       warn: (message) => client.tui.showToast({ body: { message, variant: "warning" } }),
     },
@@ -47,8 +52,8 @@ async function setup(context) {
   const sessions = new Sessions(
     {
       async about(id) {
-        const { parentID, location, time } = told(await context.session.get({ sessionID: id }))
-        return { parentID, directory: location?.directory, isOld: Number(time?.created) < STARTED }
+        const { parentID, title, location, time } = told(await context.session.get({ sessionID: id }))
+        return { parentID, title, directory: location?.directory, isOld: Number(time?.created) < STARTED }
       },
       async messages(id) {
         const found = told(await context.session.context({ sessionID: id }))
@@ -58,6 +63,7 @@ async function setup(context) {
             role: type,
             created: Number(time?.created) || undefined,
             text: type === "user" ? text : saidIn(content),
+            answers: answersIn(content ?? []),
           }))
       },
       warn: async () => {},

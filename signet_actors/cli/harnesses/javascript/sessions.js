@@ -37,16 +37,23 @@ function limited(promise, ms) {
   return Promise.race([Promise.resolve(promise).catch(() => undefined), late]).finally(() => clearTimeout(timer))
 }
 
-// The conversation in the form of `opencode export`, from {role, text, created} of each message.
+// The conversation in the form of `opencode export`, from {role, text, answers, created} of each message.
 function exported(id, messages) {
   const kept = []
   let room = TRANSCRIPT_CHARS
-  for (const { role, text, created } of messages.filter((message) => message.text).reverse()) {
-    room -= text.length + 100
+  for (const { role, text, answers = [], created } of [...messages].reverse()) {
+    const parts = [...(text ? [{ type: "text", text }] : []), ...answers]
+    if (!parts.length) continue
+    room -= JSON.stringify(parts).length + 100
     if (room < 0) break
-    kept.unshift({ info: { role, time: { created } }, parts: [{ type: "text", text }] })
+    kept.unshift({ info: { role, time: { created } }, parts })
   }
   return kept.length ? JSON.stringify({ info: { id }, messages: kept }) : undefined
+}
+
+// Whether the daemon itself had the session, which asked OpenCode for its model.
+function isOwn({ title, directory }) {
+  return title === "signet" && /[\\/]signet-cli-[a-z0-9_]{8}$/.test(directory ?? "")
 }
 
 // The sessions of one program. `host` tells about them: about(id), messages(id), warn(text).
@@ -58,7 +65,7 @@ class Sessions {
     this.directory = directory
   }
 
-  // Do the step after those that the session waits for already. A session of a subagent is left alone.
+  // Do the step after those that the session waits for already. A session of a subagent, or of the daemon, is left alone.
   after(id, step) {
     if (!id) return Promise.resolve()
     const session = this.known.get(id) ?? { texts: [], queue: Promise.resolve() }
@@ -66,7 +73,7 @@ class Sessions {
     session.queue = session.queue
       .then(async () => {
         session.about ??= (await limited(this.host.about(id), ASK_MS)) ?? {}
-        if (!session.about.parentID) await step(session)
+        if (!session.about.parentID && !isOwn(session.about)) await step(session)
       })
       .catch(() => {})
     return session.queue
@@ -158,4 +165,17 @@ function safe(step) {
 function saidIn(parts) {
   const said = parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
   return said.map((part) => part.text).join("\n")
+}
+
+// What a person answered to tools: to questions, or why one may not run.
+function answersIn(parts) {
+  const said = ({ tool, state }) => tool === "question" || state.error?.includes("with the following feedback: ")
+  return parts
+    .filter(({ type, state }) => type === "tool" && state)
+    .map(({ tool, name, state: { status, input, metadata, error } }) => ({
+      type: "tool",
+      tool: tool ?? name,
+      state: { status, input: { questions: input?.questions }, metadata: { answers: metadata?.answers }, error: error?.message ?? error },
+    }))
+    .filter(said)
 }
