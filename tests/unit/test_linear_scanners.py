@@ -163,7 +163,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "domain.redaction.commands": {
         **dict.fromkeys(("_ADDRESS", "_BEARER", "_COOKIES", "_COOKIE_NAME", "_EVENT", "_KEY_LINE", "_PUTTY"), SEARCHED),
-        **dict.fromkeys(("_KNOWN_COOKIE", "_NETRC", "_OPENSSL", "_PGPASS", "_INPUT", "_AUTH_PAIR"), SEARCHED),
+        **dict.fromkeys(("_KNOWN_COOKIE", "_NETRC", "_OPENSSL", "_PGPASS", "_INPUT", "_AUTH_PAIR", "_AUTH"), SEARCHED),
         **dict.fromkeys(("_VARIABLE", "_NO_WORD", "_TOKEN_AS_USER", "_PARAMETERS", "_SECRET_PARAMETER"), SEARCHED),
         **dict.fromkeys(("_BEARER_END", "_COOKIE", "_KEY_END", "_KEY_HEAD", "_KEY_LINES", "_OPTION_END"), MATCHED),
         **dict.fromkeys(("_MORE_ARGUMENTS", "_USER_AND_PASSWORD", "_PARAMETER"), MATCHED),
@@ -174,11 +174,11 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_NAME", "_CLOSING_TAG", "BARE_STOP", "_ENTITY_STOP", "_STOPS", "_ESCAPED_STOPS"), SEARCHED),
         **dict.fromkeys(("_END_OF_LINE", "_OPEN_QUOTE", "_PHRASES", "_VALUE_ENDS", "_IS_SAID"), MATCHED),
         **dict.fromkeys(("_OPTION_BEFORE", "_PARAMETER_BEFORE", "_ACCOUNT_BEFORE", "_SQL_ACCOUNT_BEFORE"), SEARCHED),
-        **dict.fromkeys(("_ALIAS", "_ANCHOR"), SEARCHED),
         "_HEX": WHOLE,
     },
     "domain.redaction.labelled_values": {
         **dict.fromkeys(("_VARIABLE", "_MANAGED", "_LABEL", "_SECTION", "_LIST", "_INSERT", "_CELL"), SEARCHED),
+        **dict.fromkeys(("_ALIAS", "_ANCHOR", "_SAID_KEY", "_BRACED"), SEARCHED),
         **dict.fromkeys(("_ENTRY", "_ITEM", "_ROW"), MATCHED),
         **dict.fromkeys(("_COLUMN", "_TOKEN"), WHOLE),
     },
@@ -186,7 +186,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(
             ("_PAIR", "_PIN", "_PASSPHRASE", "_WIFI", "_BLOB", "_LAST_NAME", "_SAID_BEFORE", "_SAID_LAST"), SEARCHED
         ),
-        **dict.fromkeys(("_ACCOUNT", "_TO_LOG_IN", "_PAIR_BEFORE", "_OTP", "_RECOVERY"), SEARCHED),
+        **dict.fromkeys(("_ACCOUNT", "_BOT_TOKEN", "_TO_LOG_IN", "_PAIR_BEFORE", "_OTP", "_RECOVERY"), SEARCHED),
         **dict.fromkeys(("_USER", "_LINE_END", "_SURE_PAIR", "_CODE", "_QUOTED_CELL"), MATCHED),
         **dict.fromkeys(("_COLUMN", "_CELL"), WHOLE),
         "_BETWEEN_WORDS": SEARCHED,

@@ -182,6 +182,33 @@ def test_what_is_pasted_is_replaced_whole_and_nothing_else(kind: str) -> None:
             assert clean == form.replace("%s", f"[REDACTED:{kinds[0] if kinds else None}]")
 
 
+def test_random_values_beside_key_and_the_tokens_of_bots_are_replaced() -> None:
+    """Values without a word for a secret beside them, and the argument of a format."""
+    rng = random.Random(3)
+    for number in range(20):
+        key, bot = shaped(rng, "{a40}"), base64.b64encode(f"{10**17 * (number % 9 + 1) + number}".encode()).decode()
+        bot = f"{bot.rstrip('=')}.{shaped(rng, '{w6}.{w38}')}"
+        for form, value in [
+            ("My key\n%s\n", key),
+            ("Key\n%s", key),
+            ("the key is %s", key),
+            ("Use this key for maps: %s", key),
+            ("| service | key |\n|---|---|\n| maps | %s |", key),
+            ("service,key\nmaps,%s\n", key),
+            ("printf '%%s' '%s' | kubectl create secret generic db --from-file=/dev/stdin", key),
+            ("AUTH PLAIN %s", key),
+            ('os.environ.get("DB_PASSWORD", "%s")', key),
+            ('@click.option("--password", default="%s")', key),
+            ("it runs with %s since Monday", bot),
+            ("client.run('%s')", bot),
+            ("https://p.westeurope.logic.azure.com/invoke?api-version=1&sp=run&sv=1.0&sig=%s", shaped(rng, "{w43}")),
+        ]:
+            text = form.replace("%s", value).replace("%" + value, "%s")
+            clean, kinds = Redactor().clean(text)
+            assert len(kinds) == 1
+            assert clean == text.replace(value, f"[REDACTED:{kinds[0]}]")
+
+
 def test_each_of_many_values_in_a_list_a_section_and_an_insert_is_replaced() -> None:
     rng = random.Random(1)
     values = [shaped(rng, "{a24}") for _ in range(200)]

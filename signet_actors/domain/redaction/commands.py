@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from signet_actors.domain.redaction.named_values import secret_end, trimmed_end
+from signet_actors.domain.redaction.named_values import is_signed_credential, secret_end, trimmed_end
 from signet_actors.domain.redaction.values import (
     SecretSpan,
     has_digit,
@@ -44,6 +44,9 @@ COMMAND_OPTIONS: Final[tuple[tuple[tuple[str, ...], str, str], ...]] = (
     (("curl",), "-user", "user"),
     (("curl",), "-proxy-user", "user"),
     (("smbclient", "rpcclient", "smbmap"), "U", "user"),
+    (("http", "https", "xh", "xhs"), "a", "user"),
+    (("http", "https", "xh", "xhs"), "-auth", "user"),
+    (("psexec", "psexec64"), "p", "apart"),
 )
 """Commands, their password option, and its form: in the same word, in the next word, either, or ``user:pass``."""
 
@@ -68,8 +71,13 @@ COMMAND_MARKS: Final = (
         "pscp",
     ),
     *("psftp", "ldap", "7z", "rar ", "keytool", "jarsigner", "curl", "smbclient", "rpcclient", "smbmap"),
+    *("http ", "https ", "xh ", "xhs ", "psexec"),
 )
-OPTION_MARKS: Final = (" -", "\t-", "login", "chpasswd", "requirepass", "masterauth")
+_READERS: Final = (
+    *("sudo", "passwd", "-token", "requirepass", "masterauth", "kinit", "cryptsetup", "secret", "stdin", "-fd"),
+    *("sqlplus", "sqlldr", "sqlcl", "pdp ", "rman ", "conn", "net use"),
+)
+OPTION_MARKS: Final = (" -", "\t-", "login", "auth ", *_READERS)
 """Texts without these have no command with a password."""
 _COMMAND_NAMES: Final = "|".join(
     re.escape(command).replace(r"\ ", r"\s{1,3}+") for command in sorted(_OPTIONS, key=len, reverse=True)
@@ -78,7 +86,7 @@ _GAP: Final = r"(?>(?:[ \t]|\\\r?\n){1,40})"  # a backslash joins lines
 _EVENT = re.compile(
     r"(?P<end>(?<!\\)(?<!\\\r)\n|[;|]|&&)"
     rf"|(?<![\w.-])(?P<command>{_COMMAND_NAMES})(?:\.exe)?(?=(?P<arguments>{_GAP}(?:-|https?://))|\s)"
-    rf"|(?<=\s)-(?P<option>storepass|keypass|pw|-(?:proxy-)?user|[pPaUuw])(?P<between>=|{_GAP}|(?=[^\s=]))"
+    rf"|(?<=\s)-(?P<option>storepass|keypass|pw|-(?:proxy-)?user|-auth|[pPaUuw])(?P<between>=|{_GAP}|(?=[^\s=]))"
     r"(?P<quote>[\"']?+)(?P<value>[^\s\"'`]{1,256}+)"
 )
 _BEFORE_CHARS: Final = 160
@@ -124,15 +132,23 @@ _SECRET_PARAMETER = re.compile(r"response|signature|mac|token|auth$|key$|secret|
 _MIN_TOKEN_CHARS: Final = 16
 _BEARER_END = re.compile(r"[A-Za-z0-9\-._~+/=]*+")
 _INPUT = re.compile(
-    r"\b(?:echo|printf)\s{1,9}+(?:-\w\s{1,9})?[\"']?(?:[\w.-]{1,64}:)?([^\s\"'|;&:]{4,256}+)[\"']?\s{0,9}+\|\s{0,9}+"
-    r"(?:sudo\s{1,9}+)?(?:-s\b|chpasswd\b|[^\n|;]{1,120}--(?:password-stdin|with-token)\b)"
+    r"\b(?:echo|printf)\s{1,9}+(?:-\w\s{1,9}|[\"']?%s(?:\\n)?[\"']?\s{1,9})?[\"']?(?:[\w.-]{1,64}:)?([^\s\"'|;&:]{4,256}+)[\"']?\s{0,9}+\|\s{0,9}+"
+    r"(?:sudo\s{1,9}+)?(?:-s\b|(?:chpasswd|passwd|smbpasswd|kinit|cryptsetup)\b|[^\n|;]{1,120}(?:--(?:password-stdin|with-token"
+    r"|stdin|passphrase-fd)\b|\bsecrets?\s{1,3}(?:put|set|create|add)\b|\bcreate\s{1,3}secret\b|/dev/stdin\b|-pass\s{1,3}stdin\b))"
     r"|--(?:password-stdin|with-token)\s{1,9}<<<\s{0,9}[\"']?([^\s\"'|;&]{4,256})"
     r"|\b(?:requirepass|masterauth)[ \t]{1,9}[\"']?([^\s\"'|;&]{4,256})"
     r"|\bhtpasswd\s{1,9}(?:-\w{1,9}\s{1,9}){0,3}-\w{0,9}b\w{0,9}\s{1,9}\S{1,200}\s{1,9}\S{1,64}\s{1,9}[\"']?([^\s\"'|;&]{4,256})"
+    r"|\bchpasswd\s{0,9}<<-?<?\s{0,9}[\"']?(?:eof[\"']?\s{1,9})?[\w.-]{1,64}:([^\s\"'|;&]{4,256})"
+    r"|\b(?:(?P<sql>sqlplus|sqlldr|sqlcl|(?:imp|exp)dp|rman\s{1,9}target)|conn(?:ect)?)\s{1,9}(?:-\w{1,9}\s{1,9}){0,3}[\"']?"
+    r"(?:userid=)?[\w$#.]{1,30}/[\"']?(?P<pass>[^\s@\"'/]{4,64})(?=[\"']?(?:@[\w/(]|(?(sql)(?:\s|\Z)|(?!))))"
+    r"|\bnet\s{1,3}use\s{1,9}\S{1,20}\s{1,9}\\\\\S{1,120}\s{1,9}(?:/user:\S{1,64}\s{1,9})?[\"']?([^\s\"'/*]{4,256})"
+    r"|\bsecret\s{1,3}set\s{1,3}\S{1,64}\s{1,3}(?:-b|--body)[ =][\"']?([^\s\"'|;&]{4,256})"
 )
+_AUTH = re.compile(r"(?<![\w-])AUTH[ \t]{1,4}[\"']?([^\s\"'`]{2,256})[\"']?(?:[ \t]{1,4}[\"']?([^\s\"'`]{6,256}))?")
+"""The command of Redis and of mail servers: a password, or a user or mechanism and a password."""
 """What a command is given to read, or the next words of one that takes no option for it."""
-_WORD_AFTER: Final = 3
-"""The group of a word that may also be prose: ``requirepass must …``."""
+_OF_PROSE_TOO: Final = ("requirepass", "masterauth", "conn")
+"""The word after these may be one of a sentence: ``requirepass must …``."""
 _AUTH_PAIR = re.compile(
     r"(?:\b(?:auth\s{0,3}+=|(?:http)?basicauth|passwordauthentication|usernamepasswordcredentials|pscredential"
     r"|(?:smtp|server|mail|ftp|client)\.login)\s{0,3}+\(\s{0,9}+"
@@ -215,12 +231,16 @@ def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
     for marks, pattern in (
         (("pass:",), _OPENSSL),
         (("login",), _NETRC),
-        (("sudo", "chpasswd", "-stdin", "-token", "requirepass", "masterauth", "htpasswd"), _INPUT),
+        (_READERS, _INPUT),
     ):
         for found in windowed_matches(pattern, folded, _REACH) if any(mark in folded for mark in marks) else ():
             start, end = found.span(found.lastindex or 0)
-            if (is_value if found.lastindex == _WORD_AFTER else is_literal_secret)(plain[start:end]):
+            if (is_value if found[0].startswith(_OF_PROSE_TOO) else is_literal_secret)(plain[start:end]):
                 yield "password", start, end
+    for found in windowed_matches(_AUTH, plain, _REACH) if "AUTH" in plain else ():
+        for group in (1, 2):
+            if found[group] and is_signed_credential(found[group]):
+                yield "password", *found.span(group)
 
 
 def _is_command(plain: str, begin: int, start: int, *, arguments: bool) -> bool:

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from signet_actors.domain.redaction.named_values import NAME_WORDS, is_signed_credential
+from signet_actors.domain.redaction.named_values import NAME_WORDS, is_signed_credential, trimmed_end
 from signet_actors.domain.redaction.secret_names import is_password_name
-from signet_actors.domain.redaction.values import SecretSpan, is_spoken_password, is_value
+from signet_actors.domain.redaction.values import SecretSpan, is_random, is_random_key, is_spoken_password, is_value
 from signet_actors.domain.windowed_search import windowed_matches
 
 _REACH: Final = 1024
@@ -33,11 +33,18 @@ _MANAGED = re.compile(
 )
 _LABEL: Final = {
     only: re.compile(
-        rf"(?:^|\n)[ \t>*#-]{{0,6}}(?:[\w-]{{1,20}} ){{0,2}}(?P<name>{NAME_WORDS[only]})s?[*:]{{0,4}}"
-        r"[ \t]{0,8}\r?\n\s{0,20}[`*\"']{0,3}(?P<value>[^\s`*\"']{6,256})[`*\"']{0,3}[ \t]{0,8}(?=\r?\n|\Z)"
+        rf"(?:^|\n)[ \t>*#-]{{0,6}}(?:(?:[\w-]{{1,20}} ){{0,2}}(?P<name>{NAME_WORDS[only]})s?"
+        r"|(?:(?:my|our|your|the|new) ){0,2}keys?)[*:]{0,4}"
+        r"[ \t]{0,8}\r?\n\s{0,20}[`*\"']{0,3}(?P<value>[^\s`*\"']{5,255}[^\s`*\"':])[`*\"']{0,3}[ \t]{0,8}(?=\r?\n|\Z)"
     )
     for only in (True, False)
 }
+_SAID_KEY = re.compile(
+    r"(?<!\w)(?:the|this|that|use|is|(?P<given>here(?:['\u2019]?s|\sis)(?:\s(?:the|my|our|your))?|my|our|your|his|her|their))"
+    r"\s(?:(?:new|old|right|real|live)\s)?key(?:\sfor\s[^\s:=]{1,30}(?:\s[^\s:=]{1,30}){0,2}?)?[*_]{0,2}(?:\sis:?|\s?[:=,\u2014\u2192-])"
+    r"\s{1,3}[\"'`*]{0,3}(?P<value>[^\s\"'`,;()*]{10,256})"
+)
+_BRACED = re.compile(r"\b(?:pwd|password)\s?=\s?\{(?P<value>[^{}\s]{6,128})\}")
 _SECTION = re.compile(
     r"(?:^|\n)(?P<indent>[ \t]{0,40})(?:\[(?:[\w-]{1,30}\.)?(?:secrets?|credentials)\]"
     r"|(?:[\w-]{0,30}[_-])?(?:secrets?|credentials):)[ \t]{0,8}\r?(?=\n)"
@@ -66,11 +73,23 @@ _CELL = re.compile(r"\s{0,9}(?:'(?P<value>[^']{0,256})'|[^,']{0,256})(?:,|\Z)")
 _COLUMN: Final = re.compile(rf"[\"`\[\s]{{0,9}}\w{{0,40}}?(?P<name>{NAME_WORDS[False]})[\"`\]\s]{{0,9}}")
 
 
+_ANCHOR = re.compile(
+    r"(?<=\s)&([\w.-]{1,64})\s{1,40}(?:\"([^\"\n]{1,256})\"|'([^'\n]{1,256})'|([^\s\"'{}\[\]&*|>#]\S{0,255}))"
+)
+_ALIAS: Final = {
+    only: re.compile(rf"(?:{words})[\"']?:\s{{1,8}}\*([\w.-]{{1,64}})") for only, words in NAME_WORDS.items()
+}
+
+
 def labelled_values(plain: str, folded: str) -> Iterator[SecretSpan]:
     """Yield the values below, in and under a name."""
     ascii_only = folded.isascii()
     for found in windowed_matches(_LABEL[ascii_only], folded, _REACH) if "\n" in plain else ():
         value = plain[slice(*found.span("value"))]
+        if not found["name"]:
+            if is_random_key(value):
+                yield "credential", *found.span("value")
+            continue
         password = is_password_name(found["name"])
         managed = password and _MANAGED.search(folded, max(0, found.start() - 200), found.start()) is not None
         if (managed or found["name"] != "pass") and (is_spoken_password if managed else is_signed_credential)(value):
@@ -95,6 +114,22 @@ def labelled_values(plain: str, folded: str) -> Iterator[SecretSpan]:
                 yield "credential", *entry.span("value")
 
 
+def said_keys(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield the values of ``here's the key: …`` and of ``PWD={…}`` in the addresses of data sources."""
+    for found in windowed_matches(_SAID_KEY, folded, _REACH) if "key" in folded else ():
+        start = found.start("value")
+        end = trimmed_end(plain, start, found.end("value"))
+        if (_opens_something if found["given"] else is_random)(plain[start:end]):
+            yield "credential", start, end
+    for found in windowed_matches(_BRACED, folded, _REACH) if "={" in folded or "= {" in folded else ():
+        if _opens_something(plain[slice(*found.span("value"))]):
+            yield "password", *found.span("value")
+
+
+def _opens_something(value: str) -> bool:
+    return is_random(value) or (value.islower() and is_signed_credential(value))
+
+
 def _run(pattern: re.Pattern[str], plain: str, at: int) -> Iterator[re.Match[str]]:
     """Yield the matches that follow each other from ``at``."""
     while found := pattern.match(plain, at):
@@ -108,6 +143,14 @@ def keys_by_last_part(plain: str, folded: str) -> Iterator[SecretSpan]:
         value = plain[slice(*found.span("value"))]
         if is_signed_credential(value) and (value.isalnum() or plain[found.start() : found.end("name")].isupper()):
             yield "credential", *found.span("value")
+
+
+def aliased_values(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield the values of YAML that a name refers to by their anchor: ``x: &pw hunter2`` and ``password: *pw``."""
+    aliases = {alias[1] for alias in windowed_matches(_ALIAS[folded.isascii()], folded, _REACH)}
+    for anchor in windowed_matches(_ANCHOR, plain, _REACH) if aliases else ():
+        if anchor[1].lower() in aliases and is_value(anchor[anchor.lastindex or 0]):
+            yield "credential", *anchor.span(anchor.lastindex or 0)
 
 
 def inserted_values(plain: str, folded: str) -> Iterator[SecretSpan]:

@@ -48,15 +48,25 @@ _ENDS: Final = r"\]\u201c\u201d\u2019\u00bb\u300d\u300f\u3011"
 CLOSE: Final = rf"(?>(?:\\{{0,8}}+[\"'`]|&quot;|&\#3[49];|{_EMPHASIS}|{TAG}|[{_ENDS}]){{0,4}})"
 """What may stand between a name and its sign: quotation marks, emphasis, the ends of tags and brackets."""
 
+_WRAPPED: Final = (
+    r"(?>(?:(?:new\s)?(?:[\w.:]{1,30}[.:])?(?:(?:secret(?:str|bytes|string|value)?|password|field|str(?:ing)?|bytes|from|some|ptr"
+    r"|b64decode|atob|unsafeplaintext)\s?\((?:[^()\n]{0,80}?\b(?:default|value)\s?=\s?)?"
+    r"|\w{1,16}(?:field|column)\s?\([^()\n]{0,80}?\b(?:default|value)\s?=\s?)(?=[bru]?[\"'`]|secret)"
+    r"|\$\{[\w.]{1,60}(?::[-=]?|[-=])(?=[^\s{}$])"
+    r"|(?:\{[^{}]{0,120}?)?[\"']?(?:\w{0,12}value|plaintext|default)[\"']?\s{0,4}[:=]\s{0,4}){0,2})"
+    r"(?>(?:(?:[bul]|u8|br)(?=[\"'])|(?:[bu]?[rf]{1,2}|[@$]{1,2})(?=[\"'][^\\{\[(\n]{1,256}[\"']))?)"
+)
+"""What may stand between a sign and a literal: ``SecretStr("…``, ``${DB_PASSWORD:-…``, ``{"value": "…``, ``b"…``.
+
+A format or a regular expression with its signs is no value.
+"""
 _TYPE: Final = (
-    r":\s{0,2}&?(?:'[a-z]{1,12}\s)?[a-z][\w.<>\[\]?&]{0,40}?(?:\s?[,|]\s?[\w.\[\]]{1,24}){0,3}\s{0,2}(?==\s{0,2}[\"'`])"
+    r":\s{0,2}&?(?:'[a-z]{1,12}\s)?[a-z][\w.<>\[\]?&]{0,40}?(?:\s?[,|]\s?[\w.\[\]]{1,24}){0,3}\s{0,2}"
+    rf"(?==\s{{0,2}}{_WRAPPED}[\"'`])"
 )
 """The type of a variable: ``apiKey: string = "…"``, ``let password: &str = "…"``."""
 _YAML_PROPERTY: Final = r"(?<=\s)(?:&(?!(?:mut|dyn|str|self)\b)[\w.-]{1,64}|!![a-z]{1,16})(?=\s)"
 """The anchor of a value in YAML, by which others refer to it, or its type."""
-_ANCHOR = re.compile(
-    r"(?<=\s)&([\w.-]{1,64})\s{1,40}(?:\"([^\"\n]{1,256})\"|'([^'\n]{1,256})'|([^\s\"'{}\[\]&*|>#]\S{0,255}))"
-)
 
 
 def _name_words(*, ascii_only: bool) -> str:
@@ -70,6 +80,7 @@ NAME_WORDS: Final = {only: _name_words(ascii_only=only) for only in (True, False
 
 def _name_pattern(words: str, said: Said) -> str:
     return rf"""(?P<name>{words})(?:{said.owns})?(?:(?P<plural>s\b)|[0-9]{{0,2}}+)
+        (?>(?:[\s_-]?(?:confirm(?:ation)?|repeat|again|verify)\b)?)(?P<s>['\u2019]s(?=\s))?
         (?>(?:[\s_-](?:blob|data|string|value|base|base64|b64)\b){{0,2}})
         (?P<owner>[ ]\([^()\r\n]{{1,40}}\)(?=[*_]{{0,3}}\s?[:=])
           | [ ]for(?:[ ]key)?[ ](?:'[^'\n]{{1,99}}'|"[^"\n]{{1,99}}")(?=:)
@@ -80,18 +91,19 @@ def _name_pattern(words: str, said: Said) -> str:
             (?:wi-?fi|wlan|root|admin|sudo|ssh|router|routeur)\b)?
         {CLOSE}(?>(?:[ ]\([^()\r\n]{{1,40}}\)(?=\s?[:=]))?)(?>(?:{_TYPE})?)
         \s{{0,40}}+
-        (?:(?P<sign>:=|=>|={{2}}>|={{1,3}}+|!==?|:(?!:)|(?<=\s)value=|(?<=["'])/?>|-{{1,2}}>
+        (?:(?P<sign>(?:\?\??|\|\|)=|\?\?(?=\s?["'`])|:-(?=[^\s}}]{{4,256}}\}})|:=|=>|={{2}}>|={{1,3}}+|!==?|:(?!:)|(?<=\s)value=|(?<=["'])/?>|-{{1,2}}>
             | [\u2190-\u21ff\u27f0-\u27ff\u2794-\u27be\u25b6\u25ba]|\.{{3,40}}|\u2026
             | (?<!\s)/(?=[^\s/=:]{{6,64}}(?:[\s,;)]|$))
             | (?<=\s)[\u2013\u2022\u00b7-]{{1,2}}(?=\s)|\u2014|[|\u2502]{{1,2}}
             | ,?\s{{0,20}}+["'`]?(?:parameter)?value["'`]?\s{{0,4}}[:=]|--(?:body|value)[ =]|\((?=["'`])
             | \{{(?:[^{{}}]{{0,200}}\s)?default\s{{0,4}}=
-            | (?<=["'`]),(?=\s?["'`])|(?<![\s"'`]),{_NAMELY}(?=\s[^\s,]{{4,64}}(?:,\s|\.?\n|\.?\Z))
+            | (?<=["'`]),(?:[^()"'`\n]{{0,60}}?\bdefault\s?=)?(?=\s?["'`])
+            | (?<![\s"'`]),{_NAMELY}(?=\s[^\s,]{{4,64}}(?:,\s|\.?\n|\.?\Z))
             | (?<=\s)[(\[]|[\u3010\u300c\u300e\u300a]
             | {said.glued})
           | (?:(?<=\s)|,\s(?=c'est\s))(?P<said>(?:(?:{said.verbs})(?:\s(?:{_ADVERBS}))?
             | (?(owner)to(?!\s[^\s:=]{{1,30}}[:=])|(?:to|as))):?)(?=\s) | (?(owner)(?!)|(?<=[\s>])))
-        :?(?>(?:{_EMPHASIS}(?=\s))?)\s{{0,40}}+
+        :?(?>(?:{_EMPHASIS}(?=\s))?)\s{{0,40}}+{_WRAPPED}
         (?>(?:(?:{TAG}|\|(?=[ ])|[-+*\u2022](?=[ ][^\s-])|[`~]{{3}}[\w-]{{0,12}}(?=\s)|[|>][-+]?(?=\s{{0,9}}\n)|``(?!`)
             | {_YAML_PROPERTY}
             | [\u201e\u201c\u201a\u2018\u00ab\u2039\u300c\u300e\u3010])
@@ -100,9 +112,6 @@ def _name_pattern(words: str, said: Said) -> str:
 
 
 _NAME: Final = {only: re.compile(_name_pattern(words, SAID[only]), re.VERBOSE) for only, words in NAME_WORDS.items()}
-_ALIAS: Final = {
-    only: re.compile(rf"(?:{words})[\"']?:\s{{1,8}}\*([\w.-]{{1,64}})") for only, words in NAME_WORDS.items()
-}
 _OPEN_QUOTE = re.compile(r"""(?P<escapes>\\{0,8}+)(?P<mark>["'`])(?:(?P=mark){2}(?=[^\s"'`]))?|&quot;|&\#3[49];""")
 _STOPS: Final = {mark: re.compile(rf"\s|(?<!\\){mark}") for mark in "\"'`"}
 _ESCAPED_STOPS: Final = {mark: re.compile(rf"\s|{mark}") for mark in "\"'`"}
@@ -133,7 +142,7 @@ _SQL_ACCOUNT_BEFORE = re.compile(
 )
 """The account of a statement, ``create user anna`` or ``to 'anna'@'%'``, and not the noun of a sentence."""
 _COMPARISONS: Final = ("==", "===", "!=", "!==")
-_ASSIGNMENTS: Final = frozenset({":=", "=>", "=", "value=", ">", "/>", *_COMPARISONS})
+_ASSIGNMENTS: Final = frozenset({":=", "=>", "=", "value=", ">", "/>", ":-", "?=", "??", "??=", "||=", *_COMPARISONS})
 _EMPHASES: Final = ("***", "**", "__", "*", "_", "~~")
 _HEX = re.compile(r"[0-9a-f]{1,64}")
 _HEX_KEY_CHARS: Final = (32, 48, 64)
@@ -204,7 +213,7 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
         begin, start = name.start(), name.end()
         if start < skip_until:
             continue
-        sign, said = name["sign"], name["said"]
+        sign, said = name["sign"], name["said"] or (None if name["sign"] else name["s"])
         dashed = folded.find("--", max(0, begin - _CONTEXT_CHARS), begin) >= 0
         opening = _OPEN_QUOTE.match(plain, start)
         if opening is None and not run_start <= start < run_end:
@@ -397,14 +406,6 @@ def tagged_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             yield "password" if tag["password"] else "credential", start, end
 
 
-def aliased_values(plain: str, folded: str) -> Iterator[SecretSpan]:
-    """Yield the values of YAML that a name refers to by their anchor: ``x: &pw hunter2`` and ``password: *pw``."""
-    aliases = {alias[1] for alias in windowed_matches(_ALIAS[folded.isascii()], folded, _REACH)}
-    for anchor in windowed_matches(_ANCHOR, plain, _REACH) if aliases else ():
-        if anchor[1].lower() in aliases and is_value(anchor[anchor.lastindex or 0]):
-            yield "credential", *anchor.span(anchor.lastindex or 0)
-
-
 def trimmed_end(text: str, start: int, end: int, punctuation: str = _TRAILING_MARKS) -> int:
     """Return ``end`` without the sentence's punctuation after the value."""
     least = max(start + 1, end - _MAX_TRAILING)
@@ -426,7 +427,7 @@ def _is_not_secret_name(plain: str, begin: int, before: str, name: str) -> bool:
         camel = plain[begin - 1].islower() and plain[begin].isupper()
         if not camel and not before.endswith(_OWNERS):
             return True
-    return before.rstrip("_- ").endswith(_PUBLIC_NAMES)
+    return not is_password_name(name) and before.rstrip("_- ").endswith(_PUBLIC_NAMES)
 
 
 def _quoted_end(plain: str, start: int, opening: re.Match[str]) -> int | None:

@@ -18,9 +18,15 @@ from typing import Final, NamedTuple
 from signet_actors.domain.normalization import collapsed, sanitize_text, storage_content
 from signet_actors.domain.redaction import commands, written_credentials
 from signet_actors.domain.redaction.kubernetes import MANIFEST_MARK, manifest_values
-from signet_actors.domain.redaction.labelled_values import inserted_values, keys_by_last_part, labelled_values
+from signet_actors.domain.redaction.labelled_values import (
+    aliased_values,
+    inserted_values,
+    keys_by_last_part,
+    labelled_values,
+    said_keys,
+)
 from signet_actors.domain.redaction.letters import plain_letters
-from signet_actors.domain.redaction.named_values import aliased_values, named_values, tagged_values
+from signet_actors.domain.redaction.named_values import named_values, tagged_values
 from signet_actors.domain.redaction.secret_names import ASCII_MARKS, PAIR_MARKS
 from signet_actors.domain.redaction.token_format import CONTEXT_CHARS, WORD_CHARS, TokenFormat
 from signet_actors.domain.redaction.token_formats import AWS_SECRET, AWS_SECRET_CHARS, FORMATS, is_aws_secret
@@ -188,6 +194,7 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
     if not folded.isascii() or any(mark in folded for mark in ASCII_MARKS):
         yield from named_values(plain, folded, joined=joined)
         yield from keys_by_last_part(plain, folded)
+        yield from said_keys(plain, folded)
         if "insert" in folded:
             yield from inserted_values(plain, folded)
         if not joined:
@@ -200,6 +207,8 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from written_credentials.other_values(plain, folded)
         if not joined:
             yield from written_credentials.column_values(plain, folded)
+    if plain.count(".") > 1:
+        yield from written_credentials.bot_tokens(plain)
     if "://" in plain:
         yield from commands.address_passwords(plain)
     if ")/" in plain:

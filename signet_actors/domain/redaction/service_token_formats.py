@@ -104,8 +104,8 @@ SERVICE_FORMATS: Final[tuple[TokenFormat, ...]] = (
     token_format("neon-key", "Neon Docs: API keys", r"napi_[a-z0-9]{48,80}+", "napi_"),
     token_format(
         "azure-key",
-        "Microsoft Learn: Create a service SAS; Event Hubs SharedAccessSignature",
-        r"(?:[A-Za-z0-9+/]|%2[BbFf]){43}(?:=|%3[Dd])",
+        "Microsoft Learn: Create a service SAS; Event Hubs SharedAccessSignature; Logic Apps, callback URL",
+        r"(?:[A-Za-z0-9+/_-]|%2[BbFf]){43}(?:=|%3[Dd]|(?![A-Za-z0-9+/_%-]))",
         "sig=",
         context=("sv=", "sr=", "se=", "skn=", "sp="),
         ends=None,

@@ -102,6 +102,7 @@ _NAME_IN_CODE = re.compile(
 
 _WORD_AND_NUMBER = re.compile(r"[A-Z][a-z]{2,19}+\d{2,6}|[A-Za-z]{3,20}+\d{3,6}")  # Winter2025
 _DIGIT_FOR_LETTER = re.compile(r"[a-z]\d{1,3}(?=[a-z])")  # h0rse
+_KEY_CHARS: Final = 20
 _SYMBOL = re.compile(r"[!$%^&+?]")
 _SYMBOL_OF_NO_PATH = re.compile(r"[!@$%^&*+]")
 _PART_OF_PATH = re.compile(r"[:/.=(){}\[\]#]|@v?\d")
@@ -225,6 +226,19 @@ def is_unmistakable(value: str) -> bool:
             and (len(_CHANGES.findall(value)) >= 3 or _SPECIAL.search(value) is not None)
         )
     )
+
+
+def is_random(value: str) -> bool:
+    """Return whether ``value`` can be no name, path or sentence, so that beside the word *key* it is a secret."""
+    if not is_unmistakable(value):
+        return False
+    dense = len(_CHANGES.findall(value)) * 4 >= len(value)
+    return dense or (_SYMBOL_OF_NO_PATH.search(value) is not None and not _PART_OF_PATH.search(value))
+
+
+def is_random_key(value: str) -> bool:
+    """Return whether ``value``, which may be the key of a row as well, is a random one and as long as a credential."""
+    return len(value) >= _KEY_CHARS and is_random(value)
 
 
 def is_id_or_place(value: str) -> bool:

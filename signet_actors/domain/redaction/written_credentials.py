@@ -4,11 +4,13 @@
 recovery codes, passphrases of plain words, Wi-Fi codes, and base64 blobs beside a key word. Each scanner reads the text
 once.
 
-Source: ZXing wiki "Barcode Contents" for Wi-Fi codes; RFC 4648 section 4 for base64.
+Source: ZXing wiki "Barcode Contents" for Wi-Fi codes; Discord Developer Docs, "Reference" for bots; RFC 4648
+section 4 for base64.
 """
 
 from __future__ import annotations
 
+import binascii
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -43,6 +45,7 @@ from signet_actors.domain.redaction.values import (
     is_passphrase,
     is_password_of_parts,
     is_password_with_blanks,
+    is_random_key,
     is_recovery_code,
     is_seed_phrase,
     is_spoken_password,
@@ -115,7 +118,8 @@ _USER = re.compile(
 )
 _LINE_END = re.compile(r"[^\r\n]{0,200}(?:\r?\n|$)")
 _COLUMN = {
-    only: re.compile(rf"(?:[\w.-]{{1,20}}[ _-]){{0,2}}(?P<name>{NAME_WORDS[only]})[0-9]?") for only in (True, False)
+    only: re.compile(rf"(?:[\w.-]{{1,20}}[ _-]){{0,2}}(?P<name>{NAME_WORDS[only]})[0-9]?|keys?")
+    for only in (True, False)
 }
 _QUOTED_CELL = re.compile(r'[ \t]*+"([^"]*+(?>(?:""[^"]*+)*))"[ \t\r]*+')
 """A cell of comma-separated lines in quotation marks: a quotation mark in it is doubled."""
@@ -203,6 +207,9 @@ _RECOVERY_MARKS: Final = (
     *("r\u00e9cup", "re\u0301cup", "recup", "respaldo", "herstel"),
 )
 _MAX_CODES: Final = 64
+_BOT_TOKEN = re.compile(
+    r"(?<![\w.-])([MNO][DTjz](?:[A-Za-z0-9]{21,22}|[A-Za-z0-9]{24}))\.[\w-]{6}\.[\w-]{27,60}(?![\w-])"
+)
 _WIFI = re.compile(r"wifi:(?:[^\n]{0,160};)?p:(?P<value>(?:\\.|[^;\\\n]){1,128})(?=;)")
 _BLOB = re.compile(
     rf"(?<![a-z0-9])(?<!public[ _-])(?<!host[ _-])(?:auth|key|base64|b64|blob|basic){CLOSE}"
@@ -276,7 +283,7 @@ def column_values(plain: str, folded: str) -> Iterator[SecretSpan]:
     """Yield the values below a name in the head of a Markdown table, or of lines separated by tab, ``;`` or ``,``."""
     ascii_only = folded.isascii()
     header: list[str] = []
-    columns: list[tuple[int, bool]] = []
+    columns: list[tuple[int, bool | None]] = []
     separator = ""
     at = 0
     if "\n" not in plain or not any(separator in plain for separator in "|\t;,"):
@@ -290,7 +297,11 @@ def column_values(plain: str, folded: str) -> Iterator[SecretSpan]:
                 header = folded[at : at + len(line)].split(separator)
                 if 1 < len(header) <= 64 and all(_CELL.fullmatch(cell.strip()) for cell in header):
                     named = [_COLUMN[ascii_only].fullmatch(cell.strip(" \t\r*_`\"'")) for cell in header]
-                    columns = [(index, is_password_name(name["name"])) for index, name in enumerate(named) if name]
+                    columns = [
+                        (index, is_password_name(name["name"]) if name["name"] else None)
+                        for index, name in enumerate(named)
+                        if name
+                    ]
                     break
         at += len(line) + 1
 
@@ -313,8 +324,9 @@ def _cells(line: str, separator: str) -> list[tuple[int, int]]:
 
 
 def _values_of_columns(
-    line: str, at: int, cells: list[tuple[int, int]], columns: list[tuple[int, bool]]
+    line: str, at: int, cells: list[tuple[int, int]], columns: list[tuple[int, bool | None]]
 ) -> Iterator[SecretSpan]:
+    """Yield the values of a line; ``columns``: which, and whether of a password; None for a column *key*."""
     for index, password in columns:
         start, end = cells[index]
         if (quoted := _QUOTED_CELL.fullmatch(line, start, end)) is not None:
@@ -324,6 +336,10 @@ def _values_of_columns(
         while len(value) > 2 and value[0] in _MARKS and value[-1] == value[0]:
             value, start = value[1:-1], start + 1
         if not 0 < len(value) <= MAX_CHECKED_CHARS:
+            continue
+        if password is None:
+            if is_random_key(value):
+                yield "credential", start, start + len(value)
             continue
         if any(char.isspace() for char in value):
             found = is_passphrase(value) if password and quoted else is_password_with_blanks(value.split(" "))
@@ -356,6 +372,13 @@ def values_said_first(plain: str, folded: str) -> Iterator[SecretSpan]:
     for name in windowed_matches(_LAST_NAME[folded.isascii()], folded, _REACH):
         if value := _value_said_before(plain, folded, name.start()):
             yield "password" if is_password_name(name["name"]) else "credential", *value
+
+
+def bot_tokens(plain: str) -> Iterator[SecretSpan]:
+    """Yield the tokens of Discord bots, which begin with the number of the bot in base64."""
+    for token in windowed_matches(_BOT_TOKEN, plain, _REACH):
+        if binascii.a2b_base64(token[1] + "=" * (-len(token[1]) % 4)).isdigit():
+            yield "discord-token", *token.span()
 
 
 def other_values(plain: str, folded: str) -> Iterator[SecretSpan]:
