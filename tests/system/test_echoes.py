@@ -66,7 +66,11 @@ def test_hints_are_generated_from_the_users_text_only() -> None:
 
 
 @pytest.mark.parametrize(
-    "own", ["1. rename the module\n2. run the tests", "- rename it\n- test it", "Please rename it."]
+    "own",
+    [
+        *("1. rename the module\n2. run the tests", "- rename it\n- test it", "Please rename it."),
+        "Here is the design.\n\n## Active Constraints\n- no GPU\n\n# Current Date & Time\nnoon\n\nGo",
+    ],
 )
 def test_what_a_person_writes_behind_the_start_of_a_session_is_stored_without_the_start(room: Client, own: str) -> None:
     about = {"harness": "x", "project": "/srv/quay"}

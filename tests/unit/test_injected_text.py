@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from signet_actors.domain.checkpoints import recovery_text
 from signet_actors.domain.chunking import distinct_chunks
 from signet_actors.domain.extraction.injected_text import (
+    HEADINGS,
     OPENINGS,
     InjectedParts,
     injected_parts,
@@ -20,6 +21,7 @@ from signet_actors.domain.extraction.injected_text import (
 from signet_actors.domain.normalization import storage_content
 from signet_actors.domain.session_inject import IdentityFile, Line, Peer, session_start
 from signet_actors.domain.windowed_search import WINDOW
+from signet_actors.hook.injected_text import fitted
 from tests.support.model_answers import notes
 
 RECALL = '[signet:recall | query="which port? [ops]" | results=2 | engine=hybrid]'
@@ -329,9 +331,9 @@ def test_what_a_person_writes_behind_a_start_stays_and_the_start_is_removed_whol
 @pytest.mark.parametrize(
     "text",
     [
-        "## Active Constraints\n- Never push\n- Use tabs",
-        "## Active Constraints\n\n- Never push\n- Use tabs",
-        "## Active Constraints\n- Never push (Nov 2, 2026)\n\n- Use tabs [style] (Nov 3, 2026)",
+        "[memory active | x]\n\n## Active Constraints\n- Never push\n- Use tabs",
+        "[memory active | x]\n## Active Constraints\n\n- Never push\n- Use tabs",
+        "[memory active | x]\n## Active Constraints\n- Never push (Nov 2, 2026)\n\n- Use tabs [style] (Nov 3, 2026)",
         "## Active Constraints\n- Never push (id 01a2256a) (Nov 2, 2026)\n\n- Use tabs (id 01a2256b) (Nov 3, 2026)",
         "## From Memory: Used Before\n- a\n  | x |\n  - nested\n- b",
         f"{RECALL}\n1. The gateway listens on 3850\n\n2. The metrics are on 9090",
@@ -341,3 +343,68 @@ def test_what_a_person_writes_behind_a_start_stays_and_the_start_is_removed_whol
 def test_lists_of_this_and_earlier_releases_are_removed_wholly(text: str) -> None:
     assert without_injected(text)[0] == ""
     assert without_injected(f"{text}\n\n1. mine")[0] == "1. mine"
+
+
+GENERIC = [heading for heading in HEADINGS if not heading.startswith("## From Memory")]
+BODIES = (
+    "- the budget is 10 ms\n- no GPU",
+    "\n- the budget is 10 ms\n\n- no GPU",
+    "1. the budget is 10 ms",
+    "The budget is 10 ms.",
+    "- due on Monday (Nov 30, 2026)\n- no GPU",
+    "* never push (see the id 01a2256a)",
+    "Sunday is the day of the release.",
+    "2026-11-29",
+    "{{ date }}",
+    "",
+)
+
+
+@pytest.mark.parametrize("heading", GENERIC)
+def test_what_a_person_writes_under_a_heading_like_ours_stays_word_for_word(heading: str) -> None:
+    for body in BODIES:
+        own = f"{heading}\n{body}".rstrip()
+        for text in (own, f"Here is the design.\n\n{own}\n\nGo", f"User: {own}", f"> {own}", f"```\n{own}\n```"):
+            assert without_injected(text) == (text, 0)
+        hooked = f"<hook_context>{start_with(constraints=[MEMORY])}\n</hook_context>"
+        for before in (BLOCK, f"{RECALL}\n{ITEMS}", hooked):
+            left = without_injected(f"{before}\n\n{own}")[0]
+            assert left.removeprefix("<hook_context>\n</hook_context>").strip() == own
+        assert without_injected(f"It prints [memory active | x]\n\n{own}")[0] == f"It prints\n{own}"
+
+
+@pytest.mark.parametrize("sections", GIVEN.values(), ids=GIVEN)
+def test_a_start_is_removed_wholly_in_each_form_in_which_it_is_quoted(sections: dict[str, object]) -> None:
+    start = start_with(**sections, files=[(IdentityFile("SOUL.md", "## Soul", 400, 7), "# Who\n- kind\n\nand brief")])
+    for text in (
+        start,
+        start.replace("\n", "\r\n").replace("\r", ""),
+        f"User: {start}",
+        f"1. Request:\n   cranes\n\n{start}",
+        f"<hook_context>{start}\n</hook_context>",
+        f"# Notes\n\n{start}\n\n{start}",
+        fitted(start, 20_000, count_bytes=True),
+        fitted(start, len(start) - 40, count_bytes=False),
+    ):
+        left = without_injected(text)[0]
+        for word in (
+            "memory active",
+            "Never push",
+            "release",
+            "Fixed",
+            "fix it",
+            "s-2",
+            "by words only",
+            "kind",
+            "## ",
+        ):
+            assert word not in left, text
+
+
+def test_a_section_of_memories_is_recognised_where_its_beginning_was_cut_off() -> None:
+    start = start_with(
+        constraints=[MEMORY, LONG], preferred=[MEMORY], used=[MEMORY], recovery=recovery_text(SAID, "- x", 99)
+    )
+    for heading in ("## Active Constraints", "## From Memory: Preferences and Decisions"):
+        rest = start[start.index(heading) :]
+        assert without_injected(f"…20 tokens truncated…\n{rest}\n\n1. mine")[0] == "…20 tokens truncated…\n1. mine"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import signet_actors
 from signet_actors.domain.extraction.facts import Fact
-from signet_actors.domain.extraction.injected_text import without_injected
+from signet_actors.domain.extraction.injected_text import HEADINGS, without_injected
 from signet_actors.domain.extraction.junk_filter import (
     PROMPT_EXAMPLES,
     InjectedMemories,
@@ -50,26 +50,21 @@ def test_junk_is_rejected_with_its_reason(reason: str, text: str) -> None:
     assert junk_reason(text) == reason
 
 
-@pytest.mark.parametrize(
-    "mark",
-    [
-        '[signet:recall | query="x" | results=2]',
-        "[memory active | /remember | /recall]",
-        "[since last session: 3 new memories]",
-        "[END OF SIGNET CONTEXT]",
-        "<memory-feedback>",
-        "</memory-feedback>",
-        "## Relevant Memories (auto-loaded | 2 results)",
-        "## Relevant Entity Context",
-        "## Signet Status",
-        "## Active Constraints",
-        "## Active Peer Sessions",
-        "## Session Recovery Context",
-        "# Current Date & Time",
-    ],
-)
+MARKS = [
+    '[signet:recall | query="x" | results=2]',
+    "[memory active | /remember | /recall]",
+    "[since last session: 3 new memories]",
+    "[END OF SIGNET CONTEXT]",
+    "<memory-feedback>",
+    "</memory-feedback>",
+    "## Relevant Memories (auto-loaded | 2 results)",
+    "## From Memory: Used Before",
+]
+
+
+@pytest.mark.parametrize("mark", [*MARKS, *HEADINGS])
 def test_a_fact_with_a_recall_mark_is_an_echo(mark: str) -> None:
-    assert without_injected(mark) == ("", 1)
+    assert (without_injected(mark) == ("", 1)) is (mark in MARKS or mark.startswith("## From Memory"))
     assert junk_reason(f"The gateway was moved to port 3851.\n{mark}") is JunkReason.ECHO_MARKED
 
 

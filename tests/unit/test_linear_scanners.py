@@ -97,9 +97,12 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "domain.extraction.injected_text": {
         **dict.fromkeys(
-            ("_MARK", "_MARK_START", "_TAG", "_RESULTS", "_ITEM_END", "_SENTENCE_END", "_NEXT_ITEM"), SEARCHED
+            ("_MARK", "_MARK_START", "_TAG", "_RESULTS", "_ITEM_END", "_MEMORY_END", "_SENTENCE_END", "_NEXT_ITEM"),
+            SEARCHED,
         ),
-        **dict.fromkeys(("_DATE_LINE", "_DATE_WORDS", "_BULLET", "_ROLE", "_HEADING", "_BEFORE_SECTIONS"), MATCHED),
+        **dict.fromkeys(
+            ("_DATE_LINE", "_DATE_WORDS", "_FULL_DATE", "_BULLET", "_ROLE", "_HEADING", "_BEFORE_SECTIONS"), MATCHED
+        ),
         "_HARNESS_TAGS": WHOLE,
         "_TEMPLATE_MARK": SEARCHED,
     },

@@ -51,7 +51,10 @@ HEADINGS: Final = (
     "## Session Recovery Context",
     "# Current Date & Time",
 )
-"""Headings that are marks whenever they stand on a line of their own."""
+"""Headings of our sections. One that a person may write too is a mark only behind another, or above a memory."""
+_OWN_HEADINGS: Final = "## From Memory: "
+_LAST_BLOCKS: Final = ("[signet:recall", "<memory-feedback>", "</memory-feedback>", "[END OF")
+"""No sections follow these: what stands below the memories for a prompt is the prompt."""
 _PROSE_HEADINGS: Final = ("## Agent Instructions", "## Soul", "## Identity", "## About Your User", "## Working Memory")
 """Headings above free text, in which a list does not end the section."""
 _DEPENDENT_HEADINGS: Final = (*_PROSE_HEADINGS, "## Plugin Context", "## Available Secrets")
@@ -99,6 +102,11 @@ _DATE_WORDS: Final = re.compile(
 )
 _BULLET = re.compile(r"[-*\u2022] |\d{1,3}[.)] ")
 _ITEM_END = re.compile(r"\((?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6} \d{1,2}, \d{4}\)")
+_MEMORY_END = re.compile(r"\(id [0-9a-f]{8}(?:-[0-9a-f]{4}){0,2}\) \([A-Z]")
+_FULL_DATE = re.compile(
+    r"\s{1,3}[A-Z][a-z]{2,8}day, [A-Z][a-z]{2,8} \d{1,2}, \d{4} (?:at )?\d{1,2}:\d\d [AP]M \([^()\n]{1,40}\)"
+)
+"""The date as the reference daemon writes it before each prompt."""
 _SENTENCE_END = re.compile(r"[.!?](?=\s|\Z)")
 _NEXT_ITEM = re.compile(r" [-\u2022] ")
 _OPENINGS: Final = tuple(OPENINGS)
@@ -172,12 +180,14 @@ def injected_spans(text: str) -> list[Span]:
         if mark.start() < at:
             continue
         follows = bool(spans) and _follows_block(text, at, mark.start(), block_start)
-        if mark.group().startswith(_OPENINGS):
+        if mark.group().startswith(_LAST_BLOCKS):
+            block_start = _BlockStart.NONE
+        elif mark.group().startswith(_OPENINGS):
             block_start = block_start if follows else _start_of(text, mark.start())
         elif not follows:
-            if not _is_heading_line(text, mark):
+            if not (_is_heading_line(text, mark) and _is_of_memories(text, mark)):
                 continue
-            block_start = _BlockStart.NONE
+            block_start = _BlockStart.LINE
         at = _end(text, mark)
         spans.append((mark.start(), at))
     return spans
@@ -255,6 +265,14 @@ def _is_heading_line(text: str, mark: re.Match[str]) -> bool:
     starts = mark.start() == 0 or text[mark.start() - 1] == "\n"
     rest = text[mark.end() : mark.end() + 200].partition("\n")[0]
     return mark.group() in HEADINGS and starts and not rest.strip()
+
+
+def _is_of_memories(text: str, mark: re.Match[str]) -> bool:
+    """Return whether the heading is one of ours by its words, or by a memory with its id, or a date, below it."""
+    if mark.group().startswith("# "):
+        return _FULL_DATE.match(text, mark.end()) is not None
+    first = text[mark.end() : _lines_end(text, mark.end(), 1)]
+    return mark.group().startswith(_OWN_HEADINGS) or _MEMORY_END.search(first) is not None
 
 
 def _end(text: str, mark: re.Match[str]) -> int:
