@@ -107,7 +107,9 @@ def closed_port() -> str:
 
 
 def waiting(workspace: Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted((workspace / "memory" / "spool").glob("*.json"))]
+    while True:
+        with contextlib.suppress(FileNotFoundError):  # one that is put off gets another name
+            return [json.loads(path.read_text()) for path in sorted((workspace / "memory" / "spool").glob("*.json"))]
 
 
 def drained(workspace: Path) -> bool:
