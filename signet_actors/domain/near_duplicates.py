@@ -23,6 +23,10 @@ _OPENING: Final = re.compile(r"(?:please |bitte )?(?:note:? (?:that )?|beachten:
 # Punctuation at the end of a sentence or of a part of it; of dots after a slash only one, because of ./...
 _SENTENCE_END: Final = re.compile(r"(?:(?<=[^\W_])[.,;:\u2026\u3001\u3002]+|(?<=[^\s.,;:!?])[.,;:])$")
 _MARKS: Final = frozenset({",", ";", ":"})
+_QUOTED: Final = re.compile(r"""(?<!\w)(["'])([^\w"']{0,8})\1(?!\w)""")
+"""A sign in quotation marks, which is what the text is about: ``the separator is ","``."""
+_ANSWERS: Final = frozenset(("yes,", "no,", "ja,", "nein,", "oui,", "non,", "s\u00ed,", "nee,", "doch,"))
+"""Answers before a comma. Without it, "no deploy" says something else than "no, deploy"."""
 _ARTICLES: Final = frozenset(("the", "our", "also"))
 _GERMAN_ARTICLES: Final = frozenset(("der", "die", "das", "den", "dem", "ein", "eine", "einen", "einem", "auch"))
 _GERMAN: Final = frozenset(
@@ -58,6 +62,7 @@ def repeats(text: str, memory: str) -> bool:
 def _statement(text: str) -> list[str]:
     """Return the words and signs that count."""
     line = comparable(text).translate(_APOSTROPHES).replace(" ?", "?")
+    line = _QUOTED.sub(lambda sign: f"`{sign[2].replace(' ', '`')}`", line)
     if line.count('"') % 2 == 0:
         line = line.replace('"', "")
     opening = _OPENING.match(line)
@@ -80,6 +85,6 @@ def _is_filler(words: list[str], at: int, articles: frozenset[str]) -> bool:
 
 def _without_punctuation(word: str) -> str:
     """Return the word without the quotation marks around it and the punctuation after it."""
-    if word.count("'") == 1 and word[:-1].isdigit():  # 5' is a length
+    if word in _ANSWERS or (word.count("'") == 1 and word[:-1].isdigit()):  # 5' is a length
         return word
     return _SENTENCE_END.sub("", word.strip("'")).rstrip("'")
