@@ -26,33 +26,36 @@ _IMPORTANCE: Final = 0.5
 async def with_transcripts(call: Call[Any], found: Recalled, intent: Intent, timeline: ListTimeline) -> Recalled:
     """Return what was ``found`` for the timeline with the sessions whose transcripts lie in its window.
 
-    Without them if a filter asks for what only memories have, or if the caller may not read transcripts.
+    Without these if a filter asks for what only memories have; without any session for another user of the machine.
     """
     filters, limit = timeline.filters, timeline.limit
     of_memories = filters != filters.projects or call.read.scope is not None
-    if _FACET not in intent.facets or of_memories or call.require_owner is None or timeline.min_score > _SCORE:
+    if _FACET not in intent.facets:
+        return found
+    if not await call.is_owner():
+        return msgspec.structs.replace(found, rows=[row for row in found.rows if not _is_session(row)])
+    if of_memories or timeline.min_score > _SCORE:
         return found
     window = intent.window
     query = ListSpans(iso(window.start_ms), iso(window.end_ms), call.read, limit, intent.search_text, filters.project)
     try:
-        await call.require_owner()
         listed = await call.ask_searcher(query)
     except SignetError as error:
         call.state.log.info("spans_not_listed", error=error.detail, trace=call.trace_id)
         return found
     if not listed.spans:
         return found
-    known = {
-        (row.agent_id, canonical_session_key(row.session_id))
-        for row in found.rows
-        if row.time is not None and row.time.subject_type == "session"
-    }
+    known = {(row.agent_id, canonical_session_key(row.session_id)) for row in found.rows if _is_session(row)}
     rows = [_row(span) for span in listed.spans if (span.agent_id, span.session_key) not in known]
-    sessions = [row for row in found.rows if row.time is not None and row.time.subject_type == "session"] + rows
+    sessions = [row for row in found.rows if _is_session(row)] + rows
     others = [row for row in found.rows if row not in sessions]
     most = max(limit - len(others), (limit + 1) // 2)  # those of a busy day leave half of the places to memories
     sessions = sorted(sessions, key=lambda row: row.time.start or "" if row.time is not None else "", reverse=True)
     return msgspec.structs.replace(found, rows=[*sessions[:most], *others][:limit])
+
+
+def _is_session(row: RecalledRow) -> bool:
+    return row.time is not None and row.time.subject_type == "session"
 
 
 def _row(span: SessionSpan) -> RecalledRow:

@@ -127,14 +127,23 @@ def test_a_timeline_has_the_sessions_with_a_transcript_once(api: MemoryApi) -> N
         assert timeline(api, **memories_alone) == ["of memories"], memories_alone
 
 
-def test_a_timeline_of_another_user_of_the_machine_has_no_transcript(
+def test_a_timeline_of_another_user_of_the_machine_has_no_session(
     api: MemoryApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    api.bus.script[ListTimeline] = Recalled(
+        [session_row("of memories", "2026-05-13T10:00:00.000Z"), ROW], "keyword", []
+    )
+
     async def refuse(*_: Any) -> None:
         raise SignetError("not the owner", code=ErrorCode.FORBIDDEN)
 
     monkeypatch.setattr(app, "require_owner", refuse)
-    assert timeline(api) == []
+    for filters in ({}, {"type": "fact"}, {"scope": "s"}, {"minScore": 0.7}):
+        reply = api.request(
+            "POST", RECALL, {"query": "ferry", "time": {"start": "2026-05-13", "mode": "timeline"}, **filters}
+        )
+        assert [row["id"] for row in reply.json["results"]] == [ROW.id]
+        assert "what was said in sessions" in reply.json["warnings"][0]
     assert not any(isinstance(sent.body, ListSpans) for sent in api.bus.asked)
 
 
