@@ -55,6 +55,32 @@ def test_sessions_of_codex_are_known_by_their_file_name_and_those_of_subagents_l
     ]
 
 
+def test_sessions_that_codex_has_packed_are_left_out_with_what_to_do(tmp_path: Path) -> None:
+    folder = tmp_path / ".codex" / "sessions" / "2026" / "11" / "14"
+    folder.mkdir(parents=True)
+    key = "019aa5de-7bd4-7c11-8f0e-5a3f1c2d9e"
+    not_packed = ["rollout-x.jsonl.zst", f"rollout-2026-{key}01.zst", f"{key}02.jsonl.zst", f"rollout-{key}03.jsonl.gz"]
+    for name in not_packed:
+        (folder / name).write_bytes(b"\x28\xb5\x2f\xfd")
+    homes.codex(tmp_path)
+    assert len(list(line_files.codex({"HOME": str(tmp_path)}))) == 2
+    archived = tmp_path / ".codex" / "archived_sessions"
+    archived.mkdir()
+    for number, place in enumerate([folder, archived, folder], 1):
+        (place / f"rollout-2026-11-14T10-00-00-{key}1{number}.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd")
+        found = CliRunner().invoke(cli, ["backfill", "codex", "--dry-run", "--json"], env={"HOME": str(tmp_path)})
+        done = json.loads(found.stdout)
+        (left,) = done["leftOut"]
+        assert (left["session"], sum(row["sessions"] for row in done["found"])) == ("codex", 2)
+        assert left["reason"].startswith(
+            f"{number} session{'s' * (number > 1)} packed by Codex (.jsonl.zst); unpack with"
+        )
+        assert f"`zstd -d {archived if number > 1 else folder}/rollout-2026" in left["reason"]
+    for path in (tmp_path / ".codex").rglob("*1?.jsonl.zst"):
+        path.with_suffix("").write_bytes(b"")
+    assert len(list(line_files.codex({"HOME": str(tmp_path)}))) == 2
+
+
 def test_sessions_of_gemini_are_known_by_their_description_and_those_of_subagents_left_out(tmp_path: Path) -> None:
     path = homes.gemini(tmp_path)
     os.mkfifo(path.with_name("session-2026-11-22T09-00-00000000.jsonl"))

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from signet_actors.cli.past_sessions.session import Message, PastSession, Unreadable
+from signet_actors.cli.presentation import counted
 from signet_actors.domain.transcripts.codex import is_of_subagent
 from signet_actors.domain.transcripts.gemini import session_of
 from signet_actors.domain.transcripts.json_values import decode_json_text, text_at
@@ -35,11 +37,22 @@ def claude_code(environ: Mapping[str, str]) -> Iterator[PastSession]:
 
 
 def codex(environ: Mapping[str, str]) -> Iterator[PastSession]:
-    """Yield the sessions of the rollout files, also of archived ones, without those of subagents."""
+    """Yield the sessions of the rollout files, also of archived ones, without those of subagents.
+
+    Then raises Unreadable if Codex has packed others, as it does with old ones.
+    """
+    packed = []
     for name in ("sessions", "archived_sessions"):
         for path in sorted((codex_home(environ) / name).rglob("rollout-*.jsonl")):
             if _UUID.match(path.stem[-36:]):
                 yield from _session("codex", path, _of_codex)
+        packed += [path for path in (codex_home(environ) / name).rglob("rollout-*.jsonl.zst") if not _is_unpacked(path)]
+    if packed:
+        first = shlex.quote(str(min(packed)))
+        others = "" if len(packed) == 1 else ", and so on"
+        raise Unreadable(
+            f"{counted(len(packed), 'session')} packed by Codex (.jsonl.zst); unpack with `zstd -d {first}`{others}"
+        )
 
 
 def gemini(environ: Mapping[str, str]) -> Iterator[PastSession]:
@@ -55,6 +68,11 @@ def qwen(environ: Mapping[str, str]) -> Iterator[PastSession]:
     for path in sorted((Path(home) / "projects").glob("*/chats/*.jsonl")):
         if _UUID.match(path.stem):
             yield from _session("qwen", path, lambda path: (path.stem, project_of(path)))
+
+
+def _is_unpacked(path: Path) -> bool:
+    """Return whether the session is also there as it was, or its file is none of a session."""
+    return not _UUID.match(Path(path.stem).stem[-36:]) or path.with_suffix("").is_file()
 
 
 def claude_code_projects(environ: Mapping[str, str]) -> Path:
