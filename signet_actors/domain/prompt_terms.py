@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from signet_actors.domain.exact_names import exact_names
 from signet_actors.domain.normalization import MAYBE_CJK
-from signet_actors.domain.program_text import said_by_user
+from signet_actors.domain.program_text import OFF_MARK, said_by_user
 from signet_actors.domain.query_words import MAX_QUERY_CHARS, words_of
 from signet_actors.domain.stop_words import stop_words_of
 
@@ -41,8 +41,6 @@ _CLOSING: Final = " \t\r\n\"')*_"
 MIN_CHARS: Final = 3
 MAX_SEARCHES: Final = 8
 
-OFF_MARK: Final = "[signet off]"
-"""How a prompt begins that switches memory off for its session, where no variable of the environment reaches it."""
 _BLANKS: Final = " \t\r\n\u00a0\u200b\u2060\ufeff"
 _OFF_REQUEST: Final = re.compile(
     rf"^## My request(?: for Codex)?:[{_BLANKS}]{{0,99}}{re.escape(OFF_MARK)}", re.MULTILINE | re.IGNORECASE

@@ -452,6 +452,7 @@ def test_a_transcript_with_a_prompt_that_switches_memory_off_is_not_stored(daemo
         "  [Signet OFF]\nzorilla",
         "<hook_context>x</hook_context>\n[signet off] zorilla",
         "# In app browser:\n- Current URL: http://zoo.invalid\n\n## My request:\n[signet off] zorilla",
+        "[Image #1] **[signet off]** zorilla",
     ]
     for number, prompt in enumerate(prompts):
         for form in ("claude", "queued", "refused", "text"):
@@ -493,7 +494,9 @@ def test_a_prompt_can_switch_memory_off_for_its_session(daemon: LiveDaemon) -> N
     client = daemon.agent("off-by-prompt")
     client.remember("The owl tower is locked at dusk")
     behind = '<in-app-browser-context source="a">\n# In app browser:\n</in-app-browser-context>\n\n## My request:\n'
-    for number, mark in enumerate(("[signet off] ", "[Signet off]\n", "  [SIGNET OFF]", f"{behind}[signet off] ")):
+    for number, mark in enumerate(
+        ("[signet off] ", "[Signet off]\n", "  [SIGNET OFF]", f"{behind}[signet off] ", "/plan @a.md [signet off] ")
+    ):
         about = {"harness": "codex", "sessionKey": f"off-{number}"}
         ask = {**about, "userPrompt": f"{mark}when is the owl tower locked?"}
         told = client.post("/api/hooks/user-prompt-submit", ask).ok()

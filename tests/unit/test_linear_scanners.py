@@ -239,13 +239,13 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_FILES", "_FILES_END", "_REQUEST", "_SUMMARY", "_SUMMARY_END"), SEARCHED),
         **dict.fromkeys(("_COMMENT", "_COMMENTS"), SEARCHED),
         **dict.fromkeys(("_AGENT_ERROR", "_DRAFT", "_ELEMENT", "_HAND_OVER", "_OPENING", "_CONTINUED"), MATCHED),
-        **dict.fromkeys(("_BEFORE_REQUEST", "_MESSAGE", "_MESSAGE_BEGIN"), MATCHED),
+        **dict.fromkeys(("_BEFORE_REQUEST", "_MESSAGE", "_MESSAGE_BEGIN", "_PLAN_OF_CODEX"), MATCHED),
         "_INTERRUPTION": WHOLE,
     },
     "domain.transcripts.answers": {"_ANSWER": SEARCHED, "_CLARIFY": MATCHED, "_REFUSED": MATCHED},
     "domain.transcripts.cursor": {"_TIME": SEARCHED, "_WHOLE_TIME": SEARCHED},
     "domain.transcripts.dialogue": {"_MAY_SPEAK": SEARCHED},
-    "domain.transcripts.gemini": {"_COMMAND": MATCHED, "_PLAN_REFUSED": MATCHED},
+    "domain.transcripts.gemini": dict.fromkeys(("_COMMAND", "_PLAN_REFUSED", "_SNAPSHOT"), MATCHED),
     "domain.transcripts.opencode": {"_OWN_NAME": MATCHED, "_REFUSED": MATCHED},
     "domain.transcripts.parse": {"_NOT_BLANK": FIXED},  # one byte
     "domain.windowed_search": {"_BLANK": SEARCHED},
@@ -695,6 +695,9 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     ),
     "dialogue": lambda text: dialogue.transcript("User: a\nAssistant: b\n" + text, lambda: None),
     "prompt of a program": lambda text: program_text.said_by_user(f"<skill>{text}</skill>{text}"),
+    "scheduled prompt": lambda text: program_text.said_by_user(
+        f'<scheduled-task name="a">{text}</scheduled-task>{text}'
+    ),
     "prompt with reminders": lambda text: program_text.said_by_user(f"a\n{text}<system-reminder>{text}\n"),
     "answer of a program": lambda text: program_text.said_by_agent(f"API Error: 500 {{{text}"),
     "summary": lambda text: program_text.summary_of(f"<analysis>{text}<summary>{text}</summary"),

@@ -10,11 +10,13 @@ from signet_actors.domain.program_text import begins_as_program, said_by_agent, 
 from signet_actors.domain.transcripts.turns import turn_of
 from tests.support.program_messages import (
     AGENTS,
+    AUTOMATION,
     CAVEAT,
     ENDLESS_FORMS,
     ENVIRONMENT,
     EXTERNAL,
     FILES,
+    FIRED,
     NOTIFICATION,
     ON_BEHALF,
     OPENED,
@@ -24,7 +26,9 @@ from tests.support.program_messages import (
     RAN,
     REMINDER,
     REVIEW,
+    RUN_OF_A_TASK,
     SHOWN,
+    TASK_OF_QWEN,
     WHOLE_FORMS,
 )
 
@@ -94,6 +98,17 @@ WRITTEN_BY_A_PROGRAM: Final = (
     "I ran the following shell command:\n```sh\nls\n```\n\nThis produced the following result:\n```\ndock.py\n```",
     "I ran the following shell command:\nls\n\nThis produced the following result:\ndock.py",
     "Here is the user's editor context as a JSON object. This is for your information only.\n```json\n{}\n```",
+    "Output token limit hit. Resume directly",
+    "Output token limit hit. Resume directly.",
+    f"{FIRED}Report the news of the port.\n\nThen stop.",
+    FIRED,
+    f"{AUTOMATION}Last run: never\n\nCheck the port.\n\nTell me.",
+    f"{AUTOMATION}Check the port and answer in one line.",
+    "Automation: \u6bcf\u5468\u56de\u987e\nAutomation ID: automation-2\nLast run: never\n\n\u68c0\u67e5\u7aef\u53e3",
+    f"{TASK_OF_QWEN}\n\nreview the next PR",
+    f"{RUN_OF_A_TASK.removesuffix('</scheduled-task>')}",
+    '<scheduled-task name="port" file="/tasks/port/SKILL.md">\nCheck the port.\n</scheduled-task>',
+    f"{REMINDER}\n{FIRED}Report the news.",
 )
 
 
@@ -261,6 +276,24 @@ def test_what_a_person_writes_around_the_files_that_a_prompt_names_stays() -> No
 
 
 RESEMBLING: Final = (
+    "[SYSTEM NOTIFICATION - NOT USER INPUT] is what it wrote. Filter that.",
+    "[SYSTEM NOTIFICATION - NOT USER INPUT]\nThat comes each minute: switch it off.",
+    "[SCHEDULED TASK - AUTOMATED FIRING OF A CONFIGURED PROMPT]\nWho writes this?",
+    "[SCHEDULED TASK] This turn was started by me: use port 5433",
+    "Output token limit hit. Resume directly is what it says each time. Why?",
+    "Output token limit hit. Resume directly \u2014 no apology, and use port 5433",
+    "Output token limit hit. Raise it to 64000.",
+    "Automation: we need some for the port",
+    "Automation: port watch\nAutomation ID: 7\nPlease move it to port 5433.",
+    "Automation ID: port-watch must run at noon",
+    "Scheduled task: port watch\nTask ID: t1\nPlease delete it.",
+    "Scheduled task: what is it?",
+    '<scheduled-task name="port"> is the tag that Claude Desktop writes',
+    '<scheduled-task name="port" file="a">\nCheck the port.\n</scheduled-task>\nWhy did this run?',
+    "<heartbeat>60</heartbeat> is in our schema.xml. Raise it.",
+    "<heartbeat>select user()</heartbeat>\nWhat does it ask?",
+    "<heartbeat>\n<every>60</every>\n</heartbeat>",
+    "The heartbeat has an <automation_id>; we chose port-watch",
     "IMPORTANT: This is NOT from your user but from QA: fix the login before friday",
     "IMPORTANT: This is NOT from your user. The customer wants the port changed.",
     "IMPORTANT: This is NOT from your user — it came from an external vendor. We use port 5433.",
@@ -469,16 +502,37 @@ PLAN_END: Final = (
 )
 
 
+OF_ANOTHER_AGENT: Final = (
+    "A previous agent produced the plan below to accomplish the user's task. Implement the plan in a fresh "
+    "context. Treat "
+    "the plan as the source of user intent, re-read files as needed, and carry the work through implementation and "
+    "verification."
+)
+
+
 @pytest.mark.parametrize(
     ("text", "role"),
     [
-        ("Implement the following plan:\n\n# Plan: rename the module\n\n## Context\n- a", "system"),
-        ("\nImplement the following plan:\n\n# Rename\n", "system"),
         (f"Implement the following plan:\n\n## Rename\n1. move it{PLAN_END}", "system"),
         (
             f"Implement the following plan:\n\nMove it, then test.{PLAN_END}\n\nUser feedback on this plan: no mocks",
             "system",
         ),
+        (f"\nImplement the following plan:\n\n# Rename\n{PLAN_END}", "system"),
+        (f"Implement the following plan:\n\n# Rename{PLAN_END}\n\nIf this plan can be broken down, do so.", "system"),
+        ("PLEASE IMPLEMENT THIS PLAN:\n# Rename the module\n\n## Summary\n- a", "system"),
+        ("PLEASE IMPLEMENT THIS PLAN:\nRename it, then test.", "system"),
+        (f"{OF_ANOTHER_AGENT}\n\n# Rename the module\n\n## Summary\n- a", "system"),
+        (f"{OF_ANOTHER_AGENT.replace(chr(39), chr(0x2019))}\n\n# Rename", "system"),
+        ("Implement the following plan:\n\n# Plan: rename the module\n\n## Context\n- a", "user"),
+        ("Implement the following plan:\n\n# Never deploy on Fridays\n", "user"),
+        ("PLEASE IMPLEMENT THIS PLAN: rename the module", "user"),
+        ("Please implement this plan:\n# Rename", "user"),
+        ("PLEASE IMPLEMENT THIS PLAN", "user"),
+        ("A previous agent produced the plan below. Is it right?\n\n# Rename", "user"),
+        ("What does this mean? If you need specific details from before exiting plan mode (x)", "user"),
+        (f"Read this: Implement the following plan:\n\n# Rename{PLAN_END}", "user"),
+        ("Implement the plan.", "user"),
         ("Implement the following plan:\n1. rename the module", "user"),
         ("Implement the following plan:\n\n1. rename the module\n2. test", "user"),
         ("Implement the following plan: # of workers is two", "user"),

@@ -559,6 +559,80 @@ def test_what_a_person_types_while_claude_code_works_is_said_by_the_user() -> No
         assert [turn[:2] for turn in read_between(queued("go on"), **of_another).turns] == around
 
 
+NOT_OF_A_PERSON: tuple[dict[str, Any], ...] = (
+    *({"origin": {"kind": kind}} for kind in ("task-notification", "coordinator", "peer", "channel", "to-come")),
+    {"origin": {"kind": "task-notification", "subkind": "scheduled-trigger"}},
+    {"origin": {"kind": "task-notification"}, "promptSource": "sdk"},
+    {"origin": {"kind": "peer", "from": "general-purpose", "senderTaskId": "a6a1"}},
+    {"promptSource": "system"},
+    {"promptSource": "system", "origin": {"kind": "human"}},
+    {"isMeta": True},
+    {"isMeta": True, "origin": {"kind": "human"}},
+    {"isSidechain": True},
+)
+OF_SOMEBODY: tuple[dict[str, Any], ...] = (
+    {},
+    {"origin": {"kind": "human"}},
+    *({"origin": origin} for origin in ({}, None, "human", [])),
+    *({"promptSource": source} for source in ("typed", "queued", "sdk", "suggestion_accepted", None, 7)),
+    {"isMeta": False, "isSidechain": False, "origin": {"kind": "human"}, "promptSource": "typed"},
+)
+
+
+def test_what_a_record_of_claude_code_says_of_its_origin_tells_who_wrote_it() -> None:
+    for fields in NOT_OF_A_PERSON:
+        for content in ("The build is done", block("The build is done")):
+            assert parse_transcript(lines(said("user", content, **fields))).turns == [], fields
+    for fields in OF_SOMEBODY:
+        found = parse_transcript(lines(said("user", "The build is done", **fields))).turns
+        assert found == [Turn("user", "The build is done")], fields
+    plan = "Implement the following plan:\n\n# Rename"
+    for fields, role in (({"planContent": "# Rename"}, "system"), ({"planContent": ""}, "user"), ({}, "user")):
+        assert parse_transcript(lines(said("user", plan, **fields))).turns == [Turn(role, plan)]
+
+
+def test_the_mark_alone_behind_a_command_is_kept() -> None:
+    for args, kept in (
+        ("[signet off]", ["[signet off]"]),
+        ("[Signet Off]", ["[Signet Off]"]),
+        ("opus", []),
+        ("a b", []),
+    ):
+        command = f"<command-name>/plan</command-name>\n<command-args>{args}</command-args>"
+        assert [turn.text for turn in parse_transcript(lines(said("user", command))).turns] == kept
+
+
+SNAPSHOT = "<state_snapshot>\n<goal>ferries</goal>\n</state_snapshot>"
+SNAPSHOTS = (
+    (SNAPSHOT, SNAPSHOT),
+    (f"\n{SNAPSHOT}\n", SNAPSHOT),
+    (f"<scratchpad>\nI think of <state_snapshot>.\n</scratchpad>\n\n{SNAPSHOT}", SNAPSHOT),
+    (f"<analysis>a</analysis>{SNAPSHOT}", SNAPSHOT),
+    (f"```xml\n{SNAPSHOT}", SNAPSHOT),
+    ("<state_snapshot>half", "<state_snapshot>half"),
+)
+NO_SNAPSHOTS = (
+    "Never deploy on Fridays. Also: what does <state_snapshot> mean?",
+    f"Explain this:\n{SNAPSHOT}",
+    f"Never deploy on Fridays.\n\n{SNAPSHOT}\nIs that right?",
+    "what does `<state_snapshot>` mean?",
+    "`<state_snapshot>` is what it wrote",
+    "```\n<other>\n```\n<state_snapshot>",
+    "<scratchpad> and <state_snapshot> are tags",
+    "the </state_snapshot> is missing",
+    "<state_snapshots>",
+)
+
+
+def test_only_a_message_that_is_a_summary_of_gemini_is_taken_for_one() -> None:
+    for text, expected in SNAPSHOTS:
+        (turn,) = parse_transcript(lines(SESSION, gemini("1", text))).turns
+        assert turn[:2] == ("system", expected), text
+    for text in NO_SNAPSHOTS:
+        (turn,) = parse_transcript(lines(SESSION, gemini("1", text))).turns
+        assert turn[:2] == ("user", text), text
+
+
 OPENED = (
     "<ide_opened_file>The user opened the file /home/you/dock.py in the IDE. This may not be related.</ide_opened_file>"
 )

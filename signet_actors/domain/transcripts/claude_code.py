@@ -52,7 +52,8 @@ def turn(record: Mapping[str, Any]) -> Turn | None:
     if record.get("isApiErrorMessage") is True or message.get("model") == "<synthetic>":
         return None
     text = text_of_content(message.get("content"))
-    role = "system" if record.get("isCompactSummary") is True else text_at(message, "role") or str(kind)
+    is_handed_over = record.get("isCompactSummary") is True or text_at(record, "planContent") is not None
+    role = "system" if is_handed_over else text_at(message, "role") or str(kind)
     return turn_of(role, text, time_at(record, "timestamp"))
 
 
@@ -85,8 +86,9 @@ def _answered(result: Mapping[str, Any]) -> list[Exchange]:
 
 def _is_of_session(record: Mapping[str, Any]) -> bool:
     """Return True unless the record is a subagent's, or the program wrote it for the user."""
-    origin = object_at(record, "origin").get("kind", "human")
-    return record.get("isSidechain") is not True and record.get("isMeta") is not True and origin == "human"
+    if record.get("isSidechain") is True or record.get("isMeta") is True or record.get("promptSource") == "system":
+        return False
+    return text_at({"kind": "human", **object_at(record, "origin")}, "kind") == "human"
 
 
 def _is_typed(attachment: Mapping[str, Any]) -> bool:
@@ -94,6 +96,5 @@ def _is_typed(attachment: Mapping[str, Any]) -> bool:
     return (
         text_at(attachment, "type") == "queued_command"
         and attachment.get("commandMode", "prompt") == "prompt"
-        and attachment.get("isMeta") is not True
-        and object_at(attachment, "origin").get("kind", "human") == "human"
+        and _is_of_session(attachment)
     )

@@ -31,7 +31,8 @@ _HEAD_BYTES: Final = 4096
 """A session is described at the beginning of its document."""
 _ROLES: Final = {"user": "user", "gemini": "assistant"}
 _TYPES: Final = frozenset({*_ROLES, "info", "warning", "error"})
-_SNAPSHOT: Final = "<state_snapshot>"
+_SNAPSHOT: Final = re.compile(r"\s*(?:<(scratchpad|analysis)>[\s\S]*?</\1>\s*)?(?:```(?:xml)?\s*)?(?=<state_snapshot>)")
+"""What a model writes before the summary of a compression."""
 _QUESTIONS: Final = "ask_user"
 _PLAN: Final = "exit_plan_mode"
 _PLAN_REFUSED: Final = re.compile(r"Plan rejected\. User feedback: ([\s\S]*?)(?:\n\nThe plan is stored at: |\Z)")
@@ -201,8 +202,9 @@ def _turn(record: Mapping[str, Any]) -> Turn | None:
     if role is None or text is None:
         return None
     said_at = time_at(record, "timestamp")
-    if role == "user" and _SNAPSHOT in text:
-        return turn_of("system", text[text.index(_SNAPSHOT) :], said_at)
+    snapshot = _SNAPSHOT.match(text) if role == "user" else None
+    if snapshot is not None:
+        return turn_of("system", text[snapshot.end() :], said_at)
     return None if role == "user" and _COMMAND.match(text) else turn_of(role, text, said_at)
 
 
