@@ -128,6 +128,13 @@ def _plan(invocation: Invocation, *, data: bool) -> Plan:
     if cache.is_dir():
         text = f"delete {below_home(str(cache), environ)} (how far imports have come)"
         plan.steps.append((text, lambda: shutil.rmtree(cache)))
+    from signet_actors.runtime.messaging.sockets import socket_directory  # noqa: PLC0415 - loads ZeroMQ
+
+    sockets = socket_directory(invocation.workspace)  # below /tmp if the path of the workspace is long
+    if sockets.is_dir() and not sockets.is_relative_to(os.path.realpath(invocation.workspace)):
+        plan.steps.append(
+            (f"delete {sockets} (sockets of the daemon)", lambda: shutil.rmtree(sockets, ignore_errors=True))
+        )
     _plan_data(invocation, plan, data=data)
     return plan
 

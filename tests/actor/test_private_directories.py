@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -20,6 +21,7 @@ from signet_actors.runtime.messaging.sockets import (
     bind_router,
     make_private_directory,
     new_context,
+    remove_directory,
     remove_stale_sockets,
     socket_directory,
 )
@@ -59,6 +61,22 @@ def test_a_file_at_the_guessable_name_in_tmp_does_not_keep_the_daemon_from_its_s
     finally:
         fallback.unlink()
     assert socket_directory(long) == fallback
+
+
+def test_the_sockets_of_a_daemon_that_has_stopped_are_removed_with_their_directory(short: Path) -> None:
+    fallback = socket_directory(short / ("deep" * 30))
+    for others in (False, True):
+        make_private_directory(fallback)
+        for name in ("supervisor.sock", "writer.sock"):
+            with socket.socket(socket.AF_UNIX) as bound:
+                bound.bind(str(fallback / name))
+        if others:
+            (fallback / "note").touch()
+        remove_directory(fallback)
+        assert fallback.exists() is others
+    assert [path.name for path in fallback.iterdir()] == ["note"]
+    shutil.rmtree(fallback)
+    remove_directory(fallback)
 
 
 def test_a_socket_directory_is_made_private(short: Path) -> None:

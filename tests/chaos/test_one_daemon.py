@@ -84,6 +84,8 @@ def test_a_second_daemon_exits_at_once_and_changes_no_socket_or_file(tmp_path: P
         assert f"pid {daemon.process.pid}" in said
         assert traces() == before
         assert set(daemon.children()) == {"writer", "searcher-1", "searcher-2", "retention", "gateway"}
+        assert daemon.stop() == 0
+        assert not sockets.exists()
 
 
 def test_a_second_daemon_takes_over_as_soon_as_the_first_is_killed() -> None:

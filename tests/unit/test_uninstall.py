@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from signet_actors.cli.harnesses.registry import CLAUDE_CODE, CODEX, CURSOR, GEMINI, HARNESSES, OPENCODE, VSCODE
 from signet_actors.cli.main import cli
+from signet_actors.runtime.messaging.sockets import socket_directory
 from tests.support.harness_home import Home, make_home
 from tests.support.service_manager import calls, install_stand_ins
 
@@ -127,6 +128,16 @@ def test_uninstall_shows_its_plan_asks_and_leaves_the_memories_and_other_install
     assert left == {".agents", ".agents/memory", ".agents/memory/memories.db"} | {
         name for name in left if name.startswith(".config")
     }
+
+
+def test_sockets_outside_of_the_workspace_are_removed_and_named(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIGNET_WORKSPACE", str(home.root / ("deep" * 30)))
+    sockets = socket_directory(home.root / ("deep" * 30))
+    assert run("uninstall", "--yes").stdout.startswith("There is nothing to remove.")
+    sockets.mkdir()
+    done = run("uninstall", "--yes")
+    assert f"- delete {sockets} (sockets of the daemon)\n" in done.stdout
+    assert not sockets.exists()
 
 
 def stand_in(home: Home) -> dict[str, bytes | None]:

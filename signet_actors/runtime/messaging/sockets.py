@@ -90,6 +90,13 @@ def remove_stale_sockets(directory: Path) -> None:
             raise ConfigError(f"{entry} must be a socket; remove it")
 
 
+def remove_directory(directory: Path) -> None:
+    """Remove the sockets of a daemon that has stopped, and their directory if nothing else is in it."""
+    with contextlib.suppress(OSError, ConfigError):
+        remove_stale_sockets(directory)
+        directory.rmdir()
+
+
 def new_bus_key() -> str:
     """Return the secret of a boot's bus; empty where ZeroMQ was built without CURVE."""
     return zmq.curve_keypair()[1].decode() if zmq.has("curve") else ""

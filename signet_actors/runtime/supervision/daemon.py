@@ -25,6 +25,7 @@ from signet_actors.runtime.messaging.envelope import new_counters
 from signet_actors.runtime.messaging.sockets import (
     make_private_directory,
     new_bus_key,
+    remove_directory,
     remove_stale_sockets,
     socket_directory,
 )
@@ -130,6 +131,7 @@ def _run_locked(
     log = configure_logging(boot)
     gateway = config.gateway
     with contextlib.ExitStack() as stack:
+        stack.callback(remove_directory, sockets)
         listener = stack.enter_context(
             open_listener(gateway.host, gateway.port if port is None else port, gateway.listen_backlog)
         )
