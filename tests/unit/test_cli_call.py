@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from click import Context
 from click.testing import CliRunner, Result
 
 from signet_actors.cli.call import call
@@ -107,3 +109,11 @@ def test_every_operation_has_a_command_with_help(signet: Callable[..., Result], 
     assert result.exit_code == 0, result.output
     operation = next(operation for operation in OPERATIONS if operation.name == name)
     assert operation.paths[0] in result.output.replace("-\n  ", "-").replace("\n  ", " ")
+
+
+@pytest.mark.parametrize("name", CALLABLE)
+def test_no_field_has_the_option_of_another_or_of_all_commands(name: str) -> None:
+    command = call.get_command(Context(call), name)
+    assert command is not None
+    given = Counter(option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts))
+    assert {option for option, count in given.items() if count > 1} == set()
