@@ -89,6 +89,7 @@ class Extractor:
                 figures[f"{state.kind}_{name}"] = getattr(state, name)
             if state.paused_because:
                 figures[f"{state.kind}_pause_seconds"] = state.paused_ms / 1000
+        figures["embedding_away"] = float(self._embed.is_away)
         figures["second_vectors_stored"] = self._second_vectors.stored
         for name in ("made", "empty", "late"):
             figures[f"summaries_{name}"] = getattr(self._summaries, name)

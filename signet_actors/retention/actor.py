@@ -147,6 +147,7 @@ class Retention:
             "backup_problem": float(self._backup.problem is not None),
             "reports_waiting": self._spool_drain.waiting,
             "reports_rejected": self._spool_drain.rejected,
+            "reports_unusable": float(self._spool_drain.is_unusable),
         }
 
     def drain(self) -> None:

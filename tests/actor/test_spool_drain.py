@@ -115,3 +115,19 @@ def test_stopping_ends_the_process_and_keeps_the_report(tmp_path: Path, daemon: 
     drain.stop()
     assert not drain.running
     assert len(spool.waiting()) == 1
+
+
+def test_something_in_the_place_of_the_reports_is_noticed_until_it_is_gone(tmp_path: Path) -> None:
+    drain = duty(tmp_path)
+    place = Workspace(tmp_path).spool_dir
+    place.parent.mkdir(parents=True)
+    for put in (place.touch, lambda: place.symlink_to(tmp_path / "nowhere"), lambda: os.mkfifo(place)):
+        drain.step()
+        assert not drain.is_unusable, "hooks make the directory when they need it"
+        put()
+        drain.step()
+        assert drain.is_unusable
+        place.unlink()
+    place.mkdir()
+    drain.step()
+    assert not drain.is_unusable

@@ -72,6 +72,14 @@ def at_once(daemon: LiveDaemon, content: str) -> Any:
     return answer
 
 
+def is_in_state(daemon: LiveDaemon, status: str) -> dict[str, Any] | None:
+    """The answer of health if it has this status and ``signet status`` would say the same."""
+    health: dict[str, Any] = daemon.api.get("/health").json
+    shown = daemon.api.get("/api/status").json
+    same = shown["health"]["status"] == health["status"] and shown["detail"] == health["detail"]
+    return health if same and health["status"] == status else None
+
+
 def test_the_vector_of_a_fast_server_is_stored_and_found_when_the_remember_is_answered() -> None:
     with room(LONG_MS) as (daemon, provider):
         provider.spoil_vectors = lambda rows: [[1.0] * 8 for _ in rows]  # everything means the same
@@ -150,8 +158,12 @@ def test_a_remember_does_not_wait_for_a_server_known_to_be_down() -> None:
         assert [at_once(daemon, f"While it is left alone: {number}")["embedded"] for number in range(10)] == [
             False
         ] * 10
+        health = eventually(lambda: is_in_state(daemon, "degraded"), within_s=HANG_GUARD_S, what="the outage in health")
+        assert "new memories are found by their words only" in health["detail"]
+        assert daemon.api.get("/health/ready").status == 200
         provider.stuck = None
         eventually(lambda: vectors(daemon) == 11, within_s=HANG_GUARD_S, what="all vectors")
+        eventually(lambda: is_in_state(daemon, "healthy"), within_s=HANG_GUARD_S, what="health after the outage")
         assert at_once(daemon, "Nothing was in vain, so this waits at once")["embedded"] is True
 
 

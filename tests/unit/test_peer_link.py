@@ -181,7 +181,7 @@ def test_a_log_that_another_program_lets_grow_is_degraded_and_nothing_is_refused
             {"reports_waiting": 3.0, "reports_rejected": 2.0},
             ["3 reports of hooks are waiting, because sending failed", "2 reports of hooks are set aside"],
         ),
-        ({"reports_waiting": 0.0, "reports_rejected": 0.0}, []),
+        ({"reports_waiting": 0.0, "reports_rejected": 0.0, "reports_unusable": 0.0, "embedding_away": 0.0}, []),
     ],
 )
 def test_reports_of_hooks_that_do_not_arrive_are_told(counters: dict[str, float], told: list[str]) -> None:
@@ -189,6 +189,17 @@ def test_reports_of_hooks_that_do_not_arrive_are_told(counters: dict[str, float]
     state = readiness([*CHILDREN, retention], draining=False)
     assert (state.status, state.ready) == ("degraded" if told else "healthy", True)
     assert state.detail.split("; ") == ([f"{text} (`signet doctor` says more)" for text in told] or [""])
+
+
+def test_what_does_not_work_although_all_processes_run_is_told_and_the_daemon_is_ready() -> None:
+    for counter, told in (
+        ("embedding_away", "embedding does not work, so new memories are found by their words only"),
+        ("reports_unusable", "memory/spool cannot be used: while the daemon is away, reports of hooks are lost"),
+    ):
+        child = ChildState("x", "extractor", UP, 1, 0, 3, counters={counter: 1.0})
+        state = readiness([*CHILDREN, child], draining=False)
+        assert (state.status, state.ready) == ("degraded", True)
+        assert state.detail.startswith(told)
 
 
 def test_a_backup_that_cannot_be_made_is_told() -> None:

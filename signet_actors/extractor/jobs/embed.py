@@ -94,6 +94,12 @@ class Embed:
     def healthy_since(self, moment_ns: int) -> bool:
         return self._resources.embedded_since(moment_ns)
 
+    @property
+    def is_away(self) -> bool:
+        """Return whether the last call failed and another one is due, or was until a minute ago."""
+        since_ns = self._resources.actor.clock.monotonic_ns() - self._backoff_until_ns
+        return self._backoff_ms > 0 and since_ns < MAX_BACKOFF_MS * 1_000_000
+
     def reconfigured(self) -> None:
         """End the backoff: the configuration may name another provider now."""
         self._backoff_ms = self._backoff_until_ns = 0

@@ -132,9 +132,13 @@ def readiness(
 
 
 def _reports(counters: Mapping[str, float]) -> Iterator[str]:
-    """Yield that the last backup was not made, and what became of the reports that hooks left in the spool."""
+    """Yield that the last backup was not made, nothing is embedded, or what became of the reports of hooks."""
     if counters.get("backup_problem"):
         yield "the last backup could not be made (`signet status` says why)"
+    if counters.get("embedding_away"):
+        yield "embedding does not work, so new memories are found by their words only (`signet doctor` says why)"
+    if counters.get("reports_unusable"):
+        yield "memory/spool cannot be used: while the daemon is away, reports of hooks are lost (see `signet doctor`)"
     for name, state in (("reports_waiting", "waiting, because sending failed"), ("reports_rejected", "set aside")):
         if count := int(counters.get(name, 0)):
             are = "report of a hook is" if count == 1 else "reports of hooks are"

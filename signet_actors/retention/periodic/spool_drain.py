@@ -9,6 +9,7 @@ Source: docs/guides/claude-code.md "While the daemon is away".
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import time
@@ -49,6 +50,8 @@ class SpoolDrain:
         self._begun_ns = 0
         self.waiting = self.rejected = 0
         """Reports that could not be sent at least once, and those that were set aside within a day."""
+        self.is_unusable = False
+        """Whether something is in the place of the directory, or it cannot be written."""
         self.due_ns = clock.monotonic_ns() + FIRST_AFTER_MS * 1_000_000
 
     @property
@@ -78,8 +81,11 @@ class SpoolDrain:
 
     def _count(self) -> None:
         waiting = rejected = 0
+        place = Workspace(self._workspace).spool_dir
+        usable = place.is_dir() and os.access(place, os.R_OK | os.W_OK | os.X_OK)
+        self.is_unusable = os.path.lexists(place) and not usable
         with contextlib.suppress(OSError):
-            for path in Workspace(self._workspace).spool_dir.glob("*.json*"):
+            for path in place.glob("*.json*"):
                 waiting += path.suffix == ".json" and path.stem.count("-") == _HYPHENS_OF_PUT_OFF
                 rejected += path.suffix == ".rejected" and time.time() - path.lstat().st_ctime < NOTED_S
         self.waiting, self.rejected = waiting, rejected
