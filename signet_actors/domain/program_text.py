@@ -242,6 +242,9 @@ _AGENT_ERROR: Final = re.compile(
 
 _PLAN: Final = "Implement the following plan:\n\n"
 _AFTER_PLAN: Final = "\n\nIf you need specific details from before exiting plan mode ("
+_PLANNED_IN: Final = re.compile(
+    r"read the full transcript at: ((?:[^\n]{0,1000}[\\/])?([^\\/\n]{1,200})\.jsonl)(?=\s|\Z)"
+)
 _PLAN_OF_CODEX: Final = re.compile(
     r"PLEASE IMPLEMENT THIS PLAN:\s*\n"
     r"|A previous agent produced the plan below to accomplish the user.s task\. Implement the plan in a fresh context\."
@@ -306,6 +309,13 @@ def is_accepted_plan(text: str) -> bool:
     """Return True if the message is the plan of a model, which a program hands on when it is accepted."""
     text = text.lstrip()
     return (text.startswith(_PLAN) and _AFTER_PLAN in text) or _PLAN_OF_CODEX.match(text) is not None
+
+
+def planned_in(text: str) -> tuple[str, str] | None:
+    """Return the file and the name of the session in which an accepted plan was made; None if the text names none."""
+    text = text.lstrip()
+    found = _PLANNED_IN.search(text, text.find(_AFTER_PLAN)) if text.startswith(_PLAN) and _AFTER_PLAN in text else None
+    return None if found is None else (found[1], found[2])
 
 
 def is_hand_over(text: str) -> bool:

@@ -10,6 +10,7 @@ Source: docs/decisions.md 26, 37; docs/reliability.md R13.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
@@ -18,15 +19,17 @@ import msgspec
 
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.normalization import MAYBE_CJK
+from signet_actors.domain.program_text import planned_in
 from signet_actors.domain.prompt_terms import switches_off
 from signet_actors.domain.redaction.scan import Redactor, without_known
 from signet_actors.domain.transcripts.parse import parse_transcript
-from signet_actors.domain.transcripts.turns import Transcript, stored_turns
+from signet_actors.domain.transcripts.turns import Transcript, TranscriptTooLong, stored_turns
 from signet_actors.domain.written_forms import MAX_TURN_WORDS, indexed_beside
 from signet_actors.errors import InvalidRequest, OutcomeUnknown, SignetError
 from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.limits import SearchesFirst
 from signet_actors.gateway.state import GatewayState
+from signet_actors.gateway.transcript_files import TranscriptRefused, read_transcript_file, roots
 from signet_actors.protocol.transcripts import CapturedTurn, CapturePosition, StoreTurns
 
 PART_CHARS: Final = 256 * 1024
@@ -40,15 +43,23 @@ _SHORT_SEGMENT_CHARS: Final = 32 * 1024
 _AROUND_CUT_CHARS: Final = 8 * 1024
 """Before and after a cut; longer than any secret but a key's block, which ``segments`` does not cut."""
 _KEY_BLOCK: Final = "-----BEGIN"
+_MOST_PLANS: Final = 8
+"""Sessions in a row, each begun with the plan of the one before, in which a mark is looked for."""
 
 
 @dataclass(slots=True)
 class Capture:
-    """A parsed transcript without secrets, in parts for the writer; ``kinds`` are those of the secrets."""
+    """A parsed transcript without secrets, in parts for the writer; ``kinds`` are those of the secrets.
+
+    ``plan_of``: the session whose plan it was begun with. ``is_off``: a prompt of it, or of that one, switched memory
+    off.
+    """
 
     transcript: Transcript
     parts: list[tuple[CapturedTurn, ...]] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
+    plan_of: str | None = None
+    is_off: bool = False
 
 
 def capture(raw: bytes, redactor: Redactor, make_way: Callable[[], None]) -> Capture:
@@ -110,13 +121,39 @@ def capture_for(state: GatewayState, raw: bytes, check: Callable[[], None]) -> C
         check()
         searches.make_way()
 
-    return capture(raw, state.redactor, make_way)
+    found = capture(raw, state.redactor, make_way)
+    found.is_off = _is_off(found, state, make_way)
+    return found
+
+
+def _is_off(found: Capture, state: GatewayState, make_way: Callable[[], None]) -> bool:
+    """Return whether a prompt of the transcript switched memory off, even if no daemon received it.
+
+    The daemon may have been away, and the prompt may be one of the session that this one was forked from, or whose plan
+    it was begun with. Raises SignetError.
+    """
+    transcript = found.transcript
+    for _ in range(_MOST_PLANS):
+        if any(turn.role == "user" and switches_off(turn.text) for turn in transcript.turns):
+            return True
+        plans = (planned_in(turn.text) for turn in transcript.turns if turn.role == "system")
+        plan = next(filter(None, plans), None)
+        if plan is None:
+            return False
+        found.plan_of = found.plan_of or plan[1]
+        most, allowed = state.config.transcripts.max_file_bytes, roots(state.workspace, os.environ)
+        try:
+            raw = read_transcript_file(plan[0], allowed, most, workspace=state.workspace)
+            transcript = parse_transcript(raw, make_way)
+        except (TranscriptRefused, TranscriptTooLong):
+            return False
+    return False
 
 
 def without_content(found: Capture) -> str | None:
     """Return why nothing of the transcript can be stored, None if something can."""
     transcript = found.transcript
-    if is_switched_off(found):
+    if found.is_off:
         return "memory is switched off in this session"
     if found.parts:
         return None
@@ -125,14 +162,6 @@ def without_content(found: Capture) -> str | None:
     lines = f", {transcript.skipped} lines that cannot be read" if transcript.skipped else ""
     unfinished = ", an end that is being written" if transcript.unfinished else ""
     return f"no words of a user or an agent are found in the transcript (format {transcript.format}{lines}{unfinished})"
-
-
-def is_switched_off(found: Capture) -> bool:
-    """Return whether a prompt of the transcript switched memory off, even if no daemon received it.
-
-    The daemon may have been away, and the prompt may be one of the session that this one was forked from.
-    """
-    return any(turn.role == "user" and switches_off(turn.text) for turn in found.transcript.turns)
 
 
 class StoredCapture(NamedTuple):
@@ -188,6 +217,7 @@ async def store_capture(
                 ended=ended and number == count,
                 then=then if number == count else None,
                 is_off=is_off,
+                plan_of=found.plan_of,
             )
             try:
                 done = await call.ask_writer_unkeyed(command)
@@ -199,6 +229,8 @@ async def store_capture(
                 ) from error
             if done.forgotten:
                 return None
+            if done.has_copies:
+                call.state.ledger.note_was_off(session_key)
             added += done.added
             previous, job_id = done.position, done.job_id
     finally:

@@ -44,12 +44,14 @@ class CapturePosition(msgspec.Struct, frozen=True, array_like=True):
 class TranscriptStored(Message, frozen=True, tag="writer.transcript_stored"):
     """The turns are on disk. ``added``: how many were not stored before. ``forgotten``: the session's transcript was
     forgotten, and nothing was stored (``position`` is None). ``job_id``: the job that summarizes what no job has seen.
+    ``has_copies``: the session repeats what was said in another one while memory was off; that is left out.
     """
 
     added: int
     forgotten: bool = False
     position: CapturePosition | None = None
     job_id: str | None = None
+    has_copies: bool = False
 
 
 class StoreTurns(Request[TranscriptStored], frozen=True, tag="writer.store_turns"):
@@ -59,7 +61,8 @@ class StoreTurns(Request[TranscriptStored], frozen=True, tag="writer.store_turns
     ``ended``: the session reported its end, and this is the last part, perhaps without turns. ``then`` tells of a last
     part what else follows: the session ``goes_on``; it goes on, and a job is to ``extract`` what none has seen; or it
     ended and is ``dropped``, so that no job is made of it. None: it is one of the past. ``is_off``: memory is off for
-    the session, so that nothing is stored but by what its turns are known in copies.
+    the session, so that nothing is stored but by what its turns are known in copies. ``plan_of``: the session whose
+    plan it was begun with.
     """
 
     session_key: str
@@ -73,6 +76,7 @@ class StoreTurns(Request[TranscriptStored], frozen=True, tag="writer.store_turns
     ended: bool = False
     then: Literal["goes_on", "extract", "dropped"] | None = None
     is_off: bool = False
+    plan_of: str | None = None
 
 
 class TranscriptForgotten(Message, frozen=True, tag="writer.transcript_forgotten"):

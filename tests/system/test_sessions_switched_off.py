@@ -276,6 +276,143 @@ def test_nothing_else_of_a_session_that_was_off_repeats_what_was_said(agent: Cli
     assert control.hook("compaction-complete", summary="They spoke of the openword and more.")["success"] is True
 
 
+def compacted(text: str, said: Iterable[str]) -> str:
+    """Mark the turns with these texts as summaries that Claude Code wrote."""
+    records = [json.loads(line) for line in text.splitlines()]
+    return lines({**each, "isCompactSummary": each["message"]["content"] in said} for each in records)
+
+
+@pytest.mark.parametrize("program", [claude, forked])
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_a_summary_made_in_a_fork_does_not_bring_back_what_was_said_while_memory_was_off(
+    agent: Client, program: Callable[..., str], in_parts: bool
+) -> None:
+    session = Session(agent, program)
+    early, late = "They spoke of the beforeword.", "They spoke of the hiddenword and more."
+    session.said.append(Said(90, "user", early, at(hours=-2)))
+    session.say("beforeword", at(hours=-1))
+    session.switch(off=True)
+    session.say("hiddenword", at())
+    session.report("session-checkpoint-extract")
+    session.switch(off=False)
+    session.say("afterword", at(minutes=5))
+    session.report()
+    fork, control = f"fork-of-{session.key}", Session(agent, program)
+    session.hook("session-start", sessionKey=fork, source="fork")
+
+    def report(name: str) -> Any:
+        origin = session.key if program is forked else ""
+        text = compacted(program(fork, session.said, origin=origin), {early, late})
+        return session.hook(name, sessionKey=fork, transcript=text)
+
+    if in_parts:
+        report("session-checkpoint-extract")
+    session.said.append(Said(91, "user", late, at(minutes=6)))
+    session.say("lateword", at(minutes=7))
+    report("session-checkpoint-extract")
+    summary = session.hook("compaction-complete", sessionKey=fork, summary=late)
+    assert (summary["success"], summary.get("reason")) == (False, "bypassed")
+    assert report("session-end")["stored"] is True
+    stored = session.stored(fork)
+    assert ("hiddenword" in stored, "lateword" in stored, early in stored) == (False, True, True)
+    assert ("beforeword 1" in stored, "afterword" in stored) == (True, True)
+    assert agent.post("/api/memory/recall", {"query": "hiddenword"}).ok()["results"] == []
+    control.say("openword", at())
+    control.said.append(Said(92, "user", "They spoke of the openword.", at(minutes=1)))
+    text = compacted(claude(control.key, control.said), {"They spoke of the openword."})
+    assert control.hook("session-end", transcript=text)["newTurns"] == 3
+    assert control.hook("compaction-complete", summary="They spoke of the openword.")["success"] is True
+
+
+PLANNED = (
+    "Implement the following plan:\n\n# Move the hiddenword\n\nIf you need specific details from before exiting plan"
+    " mode (like exact code snippets, error messages, or content you generated), read the full transcript at: "
+)
+
+
+class Planned(NamedTuple):
+    """A session that was begun with the plan of another one."""
+
+    agent: Client
+    key: str
+    plan: str
+
+    def hook(self, name: str, **fields: Any) -> Any:
+        return self.agent.post(f"/api/hooks/{name}", {"harness": "x", "sessionKey": self.key, **fields}).ok()
+
+    def report(self, *, reason: str = "exit", later: str = "") -> tuple[str, Any]:
+        """Report the session; return what is stored of it, and the answer."""
+        said = [
+            Said(next(NAMES), "user", self.plan, at(minutes=-3)),
+            Said(next(NAMES), "assistant", "I move it as planned, readably", at(minutes=-2)),
+            *([Said(next(NAMES), "user", later, at(minutes=-1))] if later else []),
+        ]
+        answer = self.hook("session-end", transcript=compacted(claude(self.key, said), {later}), reason=reason)
+        found = self.agent.get(f"/api/sessions/{self.key}/transcript")
+        return "" if found.status == 404 else str(found.ok()["content"]), answer
+
+
+def planned(agent: Client, path: str, key: str) -> Planned:
+    return Planned(agent, key, f"{PLANNED}{path}")
+
+
+def test_a_session_that_is_begun_with_the_plan_of_one_that_is_off_is_off(agent: Client) -> None:
+    origin = Session(agent)
+    origin.say("hiddenword", at(minutes=-5))
+    origin.switch(off=True)
+    for number, reason in enumerate(("exit", "backfill")):
+        session = planned(
+            agent, f"/home/ann/.claude/projects/-srv/{origin.key}.jsonl", f"{origin.key}-planned-{number}"
+        )
+        assert session.report(reason=reason)[0] == ""
+    told = planned(agent, f"C:\\Users\\ann\\{origin.key}.jsonl", f"{origin.key}-told")
+    assert "switched it off" in told.hook("user-prompt-submit", userPrompt=told.plan)["inject"]
+    assert told.report()[1]["reason"] == "bypassed"
+
+
+def test_the_plan_of_a_session_that_was_off_is_left_out_and_so_is_a_summary_of_it(agent: Client) -> None:
+    origin = interrupted(agent, claude)
+    path = f"/home/ann/.claude/projects/-srv/{origin.key}.jsonl"
+    session = planned(agent, path, f"{origin.key}-planned")
+    session.hook("user-prompt-submit", userPrompt=session.plan)
+    session.hook("pre-compaction")
+    assert "hiddenword" not in json.dumps(agent.get(f"/api/checkpoints/{session.key}").ok())
+    stored, _ = session.report(later="They spoke of the hiddenword.")
+    assert ("hiddenword" in stored, "as planned" in stored) == (False, True)
+    summary = session.hook("compaction-complete", summary="They moved the hiddenword.")
+    assert (summary["success"], summary.get("reason")) == (False, "bypassed")
+    control = Session(agent)
+    session = planned(agent, f"/home/ann/.claude/projects/-srv/{control.key}.jsonl", f"{control.key}-planned")
+    stored, _ = session.report(later="They spoke of the hiddenword.")
+    assert ("Move the hiddenword" in stored, "They spoke" in stored) == (True, True)
+    assert session.hook("compaction-complete", summary="They moved the hiddenword.")["success"] is True
+
+
+def test_the_mark_in_a_session_counts_for_those_that_its_plans_begin(agent: Client, daemon: LiveDaemon) -> None:
+    folder = daemon.workspace / "transcripts" / "plans"
+    folder.mkdir(parents=True)
+
+    def file(name: str, text: str) -> str:
+        path = folder / f"{name}.jsonl"
+        path.write_text(claude(name, [Said(0, "user", text, at(minutes=-9))]), encoding="utf-8")
+        return str(path)
+
+    marked, quiet = file("marked", "[signet off] my hiddenword"), file("quiet", "what does [signet off] do?")
+    between = file("between", f"{PLANNED}{marked}")
+    circle = file("circle", f"{PLANNED}{folder}/circle.jsonl")
+    cases = (
+        *((marked, ""), (between, ""), (quiet, "as planned"), (circle, "as planned")),
+        *((f"{folder}/gone.jsonl", "as planned"), ("/etc/marked.jsonl", "as planned"), ("marked.jsonl", "as planned")),
+    )
+    for number, (path, expected) in enumerate(cases):
+        for reason in ("backfill", "exit"):
+            session = planned(agent, path, f"of-a-plan-{number}-{reason}")
+            stored, answer = session.report(reason=reason)
+            assert (expected in stored, bool(stored)) == (True, bool(expected)), (path, reason)
+            if not expected:
+                assert answer["reason"] == "memory is switched off in this session"
+
+
 def test_a_transcript_beside_a_memory_is_left_out_too(agent: Client) -> None:
     session = Session(agent)
     session.switch(off=True)

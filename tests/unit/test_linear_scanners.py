@@ -236,7 +236,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.temporal.relative_dates": dict.fromkeys(("_WORD", "_ISO_MONTH"), SEARCHED),
     "domain.program_text": {
         **dict.fromkeys(("_ATTACHED_OPENING", "_DRAFT_END", "_ENDING", "_FOLDED", "_HEADING", "_ORDERS"), SEARCHED),
-        **dict.fromkeys(("_FILES", "_FILES_END", "_REQUEST", "_SUMMARY", "_SUMMARY_END"), SEARCHED),
+        **dict.fromkeys(("_FILES", "_FILES_END", "_PLANNED_IN", "_REQUEST", "_SUMMARY", "_SUMMARY_END"), SEARCHED),
         **dict.fromkeys(("_COMMENT", "_COMMENTS"), SEARCHED),
         **dict.fromkeys(("_AGENT_ERROR", "_DRAFT", "_ELEMENT", "_HAND_OVER", "_OPENING", "_CONTINUED"), MATCHED),
         **dict.fromkeys(("_BEFORE_REQUEST", "_MESSAGE", "_MESSAGE_BEGIN", "_PLAN_OF_CODEX"), MATCHED),

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from signet_actors.domain.program_text import begins_as_program, said_by_agent, said_by_user, summary_of
+from signet_actors.domain.program_text import begins_as_program, planned_in, said_by_agent, said_by_user, summary_of
 from signet_actors.domain.transcripts.turns import turn_of
 from tests.support.program_messages import (
     AGENTS,
@@ -546,3 +546,37 @@ def test_a_plan_that_the_program_hands_over_is_not_what_the_user_typed(text: str
         turn = turn_of(record, text)
         assert turn is not None
         assert (turn.role, turn.text) == (role, text.strip())
+
+
+ORIGINS: Final = (
+    ("/home/ann/.claude/projects/-srv-shop/eca65bbc.jsonl", "eca65bbc"),
+    ("~/.claude/projects/-srv/ddc5ac52-995b-43c8-97ac-c080de3e4c5b.jsonl", "ddc5ac52-995b-43c8-97ac-c080de3e4c5b"),
+    ("C:\\Users\\ann\\.claude\\projects\\C--srv\\3eaf75b6.jsonl", "3eaf75b6"),
+    ("/home/ann b/.claude/projects/-srv/eca65bbc.jsonl", "eca65bbc"),
+    ("eca65bbc.jsonl", "eca65bbc"),
+)
+NO_ORIGINS: Final = ("/home/ann/eca65bbc.json", "/home/ann/eca65bbc.jsonl.zst", "", "/home/ann/", "/home/ann/.jsonl")
+
+
+def test_the_session_in_which_an_accepted_plan_was_made_is_the_one_that_it_names() -> None:
+    sentence = PLAN_END.removesuffix("/home/ann/.claude/projects/-srv-shop/eca65bbc.jsonl")
+    for path, name in ORIGINS:
+        for after in (
+            "",
+            "\n",
+            "\n\nUser feedback on this plan: no mocks",
+            "\n\nread the full transcript at: /b/c.jsonl",
+        ):
+            assert planned_in(f"Implement the following plan:\n\n# Rename{sentence}{path}{after}") == (path, name)
+    for path in NO_ORIGINS:
+        assert planned_in(f"Implement the following plan:\n\n# Rename{sentence}{path}") is None, path
+    for text in (
+        f"What is this?\n\nImplement the following plan:\n\n# Rename{PLAN_END}",
+        f"# Rename{PLAN_END}",
+        "Implement the following plan:\n\n# Read the full transcript at: /home/ann/eca65bbc.jsonl",
+        "Implement the following plan:\n\nread the full transcript at: /home/ann/eca65bbc.jsonl",
+        "read the full transcript at: /home/ann/eca65bbc.jsonl",
+        f"Please implement the following plan:\n\n# Rename{PLAN_END}",
+        "",
+    ):
+        assert planned_in(text) is None, text

@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.near_duplicates import repeats, search_text
-from signet_actors.domain.program_text import summary_of
+from signet_actors.domain.program_text import planned_in, summary_of
 from signet_actors.domain.prompt_terms import PromptTerms, switches_off
 from signet_actors.domain.session_inject import Line, memory_lines
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
@@ -129,8 +129,8 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
     if prompt is None:
         raise InvalidRequest("harness and userMessage or userPrompt are required", field="userMessage")
 
-    is_switch = switches_off(prompt)
-
+    plan, ledger = planned_in(prompt), call.state.ledger
+    is_switch = switches_off(prompt) or (plan is not None and ledger.is_bypassed(plan[1]))
     until_s = asyncio.get_running_loop().time() + PROMPT_BUDGET_MS / 1000
 
     async def work(session: HookSession) -> UserPromptReply:
@@ -155,8 +155,9 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
         given = await start_with_prompt(call, session) if request.with_start else None
         checkpoints = call.state.checkpoints  # from here on: a start does not tell the session of this prompt
         project = session.project(request.project)
-        checkpoints.prompted(session.key, call.agent_id, harness=request.harness, project=project, text=prompt)
-        checkpoints.searched(session.key, call.agent_id, " ".join(terms.terms))
+        if plan is None or not ledger.was_bypassed(plan[1]):  # the plan tells of what was said there
+            checkpoints.prompted(session.key, call.agent_id, harness=request.harness, project=project, text=prompt)
+            checkpoints.searched(session.key, call.agent_id, " ".join(terms.terms))
         if given is not None:
             start, rows = given
             reply = await offered(session, terms, tuple(wording for _, wording in rows))

@@ -26,7 +26,7 @@ from signet_actors.gateway.ingest import (
     redaction_fields,
 )
 from signet_actors.gateway.sessions.hook_runner import REQUEST_SHARE
-from signet_actors.gateway.transcript_capture import Capture, capture_for, is_switched_off, store_capture
+from signet_actors.gateway.transcript_capture import Capture, capture_for, store_capture
 from signet_actors.gateway.transcript_files import TranscriptRefused
 from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.operations.field_types import MAX_NAME_CHARS
@@ -107,7 +107,7 @@ async def _store_transcript(call: Call[RememberRequest], found: Capture) -> None
     Source: memory-pipeline.txt "Lossless Session Transcripts".
     """
     request = call.request
-    if is_switched_off(found) or call.state.ledger.is_bypassed(session_key(request.source_id or "")):
+    if found.is_off or call.state.ledger.is_bypassed(session_key(request.source_id or "")):
         call.warnings.append("transcript is not stored, because memory is switched off in this session")
         return
     assert request.source_id is not None, "the transcript was captured for it"

@@ -38,7 +38,6 @@ from signet_actors.gateway.sessions.table import on_disk
 from signet_actors.gateway.transcript_capture import (
     Capture,
     capture_for,
-    is_switched_off,
     store_capture,
     without_content,
 )
@@ -356,7 +355,7 @@ async def captured(call: Call[SessionEndRequest], named: str | None) -> tuple[Ca
     skipped, about = call.state.skipped_transcripts, (call.request.harness, call.request.transcript_path)
     try:
         found, key = await readers.run(lambda check: read_capture(call, named, check), name, seconds)
-        if is_switched_off(found) and call.request.reason != BACKFILL:
+        if found.is_off and call.request.reason != BACKFILL:
             call.state.ledger.switch_off_unless_known(key, call.agent_id, call.state.clock.wall_ms())
     except (TranscriptRefused, TranscriptTooLong) as refused:
         if isinstance(refused, TranscriptMissing):  # one in this folder would be read

@@ -181,6 +181,10 @@ class RecallLedger:
         """Return True if memory is or was switched off for the session, as far as this process has read."""
         return key in self._bypassed
 
+    def note_was_off(self, key: str) -> None:
+        """Note that the session has what was said while memory was off; the store knows it."""
+        self._bypassed.setdefault(key, False)
+
     async def store_bypass(self, command: SetBypass, *, trace_id: str) -> None:
         """Switch memory off or on for the session of all agents, in the store too. Raises SignetError."""
         async with self._flushing:  # an earlier switch that waits to be stored must not follow this one

@@ -58,6 +58,10 @@ _PAUSE: Final = (
     " ON CONFLICT (session_key, began_at) DO UPDATE SET ended_at = NULL"
 )
 _END_PAUSE: Final = "UPDATE session_pauses SET ended_at = :at WHERE session_key = :session_key AND ended_at IS NULL"
+_NOTE_COPY: Final = (
+    "INSERT INTO session_pauses (session_key, began_at, ended_at) VALUES (:session_key, :at, :at)"
+    " ON CONFLICT (session_key, began_at) DO NOTHING"
+)
 _PAUSES: Final = "SELECT p.began_at, p.ended_at FROM session_pauses p WHERE p.session_key = :session_key"
 _LEFT_OUT: Final = Insert("left_out_turns", ("mark",), "ON CONFLICT (mark) DO NOTHING")
 _IS_LEFT_OUT: Final = "SELECT 1 FROM left_out_turns l WHERE l.mark = :mark"
@@ -92,8 +96,13 @@ def set_bypassed(tx: WriteTransaction, session_key: str, at: str, *, bypassed: b
     tx.execute(_PAUSE if bypassed else _END_PAUSE, {"session_key": session_key, "at": at})
 
 
+def note_copy(tx: WriteTransaction, session_key: str, at: str) -> None:
+    """Note that the session has what was said in another one at this time, while memory was off: an empty pause."""
+    tx.execute(_NOTE_COPY, {"session_key": session_key, "at": at})
+
+
 def pauses(tx: WriteTransaction, session_key: str) -> list[tuple[str, str | None]]:
-    """Return from when to when memory was off for the session; None: it still is."""
+    """Return from when to when memory was off for the session; None: it still is. See also ``note_copy``."""
     return [(began_at, ended_at) for began_at, ended_at in tx.rows(_PAUSES, {"session_key": session_key})]
 
 

@@ -51,14 +51,15 @@ _ERASED_AT_ONCE: Final = 1000
 
 def store(context: CommandContext, command: StoreTurns) -> TranscriptStored:
     """Append the turns that are not stored yet, in their order, and request a summary if the session ended or asks."""
-    turns, is_off = _with_memory_on(context.tx, command)
+    turns, is_off, has_copies = _with_memory_on(context, command)
     if is_off:
-        return TranscriptStored(added=0)
+        return TranscriptStored(added=0, has_copies=has_copies)
     command = msgspec.structs.replace(command, turns=turns)
     found = rows.find(context.tx, command.agent_id, command.session_key)
     if found is not None and found.forgotten_at is not None:
         return TranscriptStored(added=0, forgotten=True)
     stored = _append(context, command, found) if turns else TranscriptStored(added=0, position=command.previous)
+    stored = msgspec.structs.replace(stored, has_copies=has_copies)
     if not (command.ended or command.then):
         return stored
     found = found or rows.find(context.tx, command.agent_id, command.session_key)
@@ -67,33 +68,42 @@ def store(context: CommandContext, command: StoreTurns) -> TranscriptStored:
     return msgspec.structs.replace(stored, job_id=session_summaries.follow(context, found.seq, command))
 
 
-def _with_memory_on(tx: WriteTransaction, command: StoreTurns) -> tuple[tuple[CapturedTurn, ...], bool]:
-    """Return the turns that were not said while memory was off, and whether it is off now. Note the others.
+def _with_memory_on(context: CommandContext, command: StoreTurns) -> tuple[tuple[CapturedTurn, ...], bool, bool]:
+    """Return the turns that were not said while memory was off, whether it is off now, and whether others had copies.
 
     Those are known in other sessions, too, which begin with copies of them. What has no time was said at that of the
-    turn before it; without one it is left out, and so is each summary of what was said before memory was on again.
+    turn before it; without one it is left out, and so is each summary of what was said before memory was on again, also
+    in a session with copies, and the plan of a session that was ever off.
     """
-    pauses = session_rows.pauses(tx, command.session_key)
+    tx, key = context.tx, command.session_key
+    of_plan = session_rows.pauses(tx, command.plan_of) if command.plan_of is not None else []
+    copied = [turn.said_at for turn in command.turns if session_rows.is_left_out(tx, _mark(turn))]
+    copied += [turn.said_at for turn in command.turns if of_plan and turn.role == "system"][:1]
+    pauses = session_rows.pauses(tx, key)
+    if copied and not any(began == ended for began, ended in pauses):
+        session_rows.note_copy(tx, key, min(at or context.now for at in copied))
+        pauses = session_rows.pauses(tx, key)
     said_at: str | None = None
     kept, marks = [], []
     for turn in command.turns:
         said_at = turn.said_at or said_at
-        is_summary = turn.role == "system"
-        if pauses and (
-            said_at is None or any(_is_within(said_at, began, None if is_summary else ended) for began, ended in pauses)
-        ):
+        if any(_is_within(said_at, began, ended, is_summary=turn.role == "system") for began, ended in pauses):
             marks.append(_mark(turn))
         else:
             kept.append(turn)
     session_rows.leave_out(tx, [mark for mark in marks if mark is not None])
-    is_off = command.is_off or any(ended is None for _, ended in pauses)
-    return tuple(turn for turn in kept if not session_rows.is_left_out(tx, _mark(turn))), is_off
+    is_off = command.is_off or any(ended is None for _, ended in (*pauses, *of_plan))
+    return tuple(turn for turn in kept if not session_rows.is_left_out(tx, _mark(turn))), is_off, bool(copied)
 
 
-def _is_within(said_at: str, began_at: str, ended_at: str | None) -> bool:
-    """Return whether something was said in a pause. Some programs tell the time in whole seconds or minutes."""
+def _is_within(said_at: str | None, began_at: str, ended_at: str | None, *, is_summary: bool) -> bool:
+    """Return whether something was said in a pause, or tells of it. Some programs tell the time in whole seconds."""
+    if ended_at == began_at and not is_summary:
+        return False  # it was another session's
+    if said_at is None:
+        return True
     chars = _TO_MINUTES if said_at.endswith(":00.000Z") else _TO_SECONDS
-    return said_at[:chars] >= began_at[:chars] and (ended_at is None or said_at < ended_at)
+    return said_at[:chars] >= began_at[:chars] and (is_summary or ended_at is None or said_at < ended_at)
 
 
 def _mark(turn: CapturedTurn) -> bytes | None:
