@@ -5,7 +5,7 @@ Source: memory-api.txt "POST /api/memory/recall"; docs/architecture.md "The path
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -44,6 +44,7 @@ async def search_memories(
     *,
     turns: bool = False,
     enough: int | None = None,
+    known: Collection[Wording] = (),
     names: Mapping[str, float] | None = None,
     of_long_text: bool = False,
     is_part: bool | None = None,
@@ -51,8 +52,7 @@ async def search_memories(
     """Return the memories that match ``query`` by words and by meaning, and what each stage took.
 
     ``received``: rows that make room for others. ``turns``: look for turns of sessions, too, unless ``enough`` memories
-    answer.
-    ``names``, ``of_long_text`` and ``is_part``: as of ``Recall``; None: as the query itself is.
+    answer. ``known``, ``names``, ``of_long_text`` and ``is_part``: as of ``Recall``; None: as the query itself is.
     """
     state = call.state
     clock = state.clock
@@ -94,6 +94,7 @@ async def search_memories(
             received=received,
             turns=turns,
             enough=enough,
+            known=tuple(known),
             session_key=call.session_key if turns else None,
             names=exact_names(query) if names is None else dict(names),
             of_long_text=of_long_text,

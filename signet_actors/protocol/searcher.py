@@ -154,7 +154,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     ``explain``: tell how the score of each row came about. ``explain_id``: tell why this memory is there or not.
     ``received``: rows that make room for the next best as long as they have these words.
     ``turns``: look for turns of sessions if memories leave places free, but not in the session ``session_key``, and
-    only if fewer than ``enough`` memories answer.
+    only if fewer than ``enough`` memories answer, not counting those that the session has in the words of ``known``.
     ``names``: exact names of the text in which the query was found, with what each tells; a memory that has enough of
     them is relevant. ``of_long_text``: the query is a statement of a long text, which tells less than a question.
     ``is_part``: it is cut from one, so not all of its words have to be answered. ``newest_first``: of results that
@@ -189,6 +189,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     received: tuple[Wording, ...] = ()
     turns: bool = False
     enough: int | None = None
+    known: tuple[Wording, ...] = ()
     session_key: str | None = None
     names: dict[str, float] = {}
     of_long_text: bool = False

@@ -69,7 +69,8 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
 
     Memories that most likely do not answer make room for them.
     """
-    likely = [(row.id, row.relevance, row.newer_id) for row in found.rows if row.relevance >= LEAST_RELEVANCE]
+    rows = [row for row in found.rows if row.relevance >= LEAST_RELEVANCE and row.wording not in command.known]
+    likely = [(row.id, row.relevance, row.newer_id) for row in rows]
     answering = len(likely) if command.enough is None else len(relevance.without_doubtful(likely))
     free = min(command.limit - answering, MOST)
     if command.enough is not None and answering >= command.enough:
@@ -176,14 +177,25 @@ def _ranked(
     kept = [each for each in found if each.relevant >= threshold and each.share >= command.min_score]
     kept = [each for each in kept if not of_prompt or _is_about(snapshot, subject, each, least)]
     best: dict[int, _Found] = {}
+    latest: dict[int, _Found] = {}
     for each in sorted(kept, key=lambda each: -each.relevant):
         first = best.setdefault(each.turn.transcript, each)
-        if of_prompt and each.turn.turn > first.turn.turn and each.share >= _NEARLY * first.share:
-            best[each.turn.transcript] = each
-    firsts = sorted(best.values(), key=lambda each: -each.relevant)
+        last = latest.setdefault(each.turn.transcript, each)
+        if of_prompt and each.turn.turn > last.turn.turn and each.share >= _NEARLY * first.share:
+            latest[each.turn.transcript] = each
+            if _asks(snapshot, each, first.terms):
+                best[each.turn.transcript] = each
+    firsts = list(best.values())
     if of_prompt:
-        firsts = [each for first in firsts for each in _with_rest(first, found, weights)]
+        lasts = sorted(latest.values(), key=lambda each: -each.relevant)
+        firsts = [each for last in lasts for each in _with_rest(last, best[last.turn.transcript], found, weights)]
     return [(each.turn, each.share, each.relevant) for each in firsts]
+
+
+def _asks(snapshot: Snapshot, found: _Found, terms: Iterable[str]) -> bool:
+    """Return whether the user's turn of the exchange has all the terms itself: the question was asked again."""
+    asked = found.unit[:1] if found.turn.role == "user" else found.unit[1:]
+    return all(_matches(snapshot, asked, term) for term in terms)
 
 
 def _subject(weights: Mapping[str, float]) -> Mapping[str, float]:
@@ -212,11 +224,14 @@ def _itself(term: str) -> str:
     return term.partition(" OR ")[0]
 
 
-def _with_rest(first: _Found, found: Sequence[_Found], weights: Mapping[str, float]) -> list[_Found]:
+def _with_rest(first: _Found, best: _Found, found: Sequence[_Found], weights: Mapping[str, float]) -> list[_Found]:
     """Return the exchange, and the one of its session that has most of what it lacks if one has any; the later first.
 
-    What was asked of the subject of a session ("what is left?") need not name it.
+    If another exchange is the ``best`` one of the session, that is the second. What was asked of the subject of a
+    session ("what is left?") need not name it.
     """
+    if not set(best.unit) & set(first.unit):
+        return [first, best]
 
     def adds(other: _Found) -> float:
         return sum(weights[term] for term in other.terms if term not in first.terms)

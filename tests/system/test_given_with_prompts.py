@@ -191,6 +191,10 @@ SAID = {
         ("Publish the berths as a tideline feed", "The tideline feed has a berth for each ship."),
         ("Ships that left stay in Thunderbird", "Thunderbird needs a cancelled berth with a higher number."),
     ),
+    "sluices": (
+        ("What happens with doubled sluice numbers?", "Of doubled sluice numbers the later row wins, with a warning."),
+        ("Commit it please", "Committed. A test of the doubled sluice numbers is still missing."),
+    ),
     "yard": (("Show the yard crane in yellow", "The yard crane is yellow. A rollback needs a minute."),),
 }
 GIVEN_OF_SESSIONS = {
@@ -202,6 +206,7 @@ GIVEN_OF_SESSIONS = {
     "was war bei der Zeitumstellung noch offen?": ("Offen ist der Test", "verdoppelt die Stunde"),
     "what did we find out about Thunderbird and the tideline feed?": ("a higher number", "a berth for each ship"),
     "show me the yellow yard crane": ("A rollback needs a minute",),
+    "what happens with doubled sluice numbers?": ("is still missing", "the later row wins"),
 }
 """By prompt, what is given of memories and sessions, in this order."""
 NOT_GIVEN_OF_SESSIONS = (
@@ -233,6 +238,18 @@ def test_of_a_session_the_latest_answer_is_given_and_with_it_what_has_changed_si
     assert len(items) == len(wanted), items
     assert all(words in item for words, item in zip(wanted, items, strict=True)), items
     assert ["(see the newer " in item for item in items] == ["RabbitMQ on" in item for item in items]
+
+
+def test_memories_that_the_session_has_keep_no_turn_away(daemon: LiveDaemon) -> None:
+    project, prompt = "/home/ada/prices", "what did we do with the price list import of the kiosk?"
+    said = (("Import the price list of the kiosk", "The price list import of the kiosk runs; rounding is missing."),)
+    talk(daemon.api, "prices", project, said)
+    for fact in ("reads CSV files of the supplier", "must never change a price in the past"):
+        daemon.api.remember(f"The price list import of the kiosk {fact}", project=project, importance=0.9)
+    first, second = (given(daemon, prompt, "asks twice", project=project) for _ in range(2))
+    assert ["reads CSV" in "".join(first), "in the past" in "".join(first)] == [True, True]
+    assert not any("rounding is missing" in item for item in first)
+    assert [("rounding is missing" in item) for item in second] == [True], second
 
 
 @pytest.mark.parametrize("prompt", NOT_GIVEN_OF_SESSIONS)

@@ -113,7 +113,7 @@ async def offered_memories(
     )
     most = min(VERSIONS * settings.recall_limit + len(received), MAX_FOUND)
     fields = RecallFields(limit=most, min_relevance=settings.min_score)
-    found = await _searched(call, terms, fields, filters)
+    found = await _searched(call, terms, fields, filters, received)
     # An older version of a memory is left out also where the session has received the newest one.
     rows_found = [found.rows[at] for at in without_doubtful([(r.id, r.relevance, r.newer_id) for r in found.rows])]
     if not any(asks_how_it_was(call, search.text, fields) for search in terms.searches):
@@ -157,6 +157,7 @@ async def _searched(
     terms: PromptTerms,
     fields: RecallFields,
     filters: Filters,
+    received: Collection[Wording],
 ) -> Recalled:
     """Return what the searches of a prompt find: of several, the best of each in turn."""
     # Turns of the agent's sessions in the project, where too little is known otherwise.
@@ -173,6 +174,7 @@ async def _searched(
             filters,
             turns=turns and not at,
             enough=ENOUGH,
+            known=() if at else received,
             names={} if at else terms.names,
             of_long_text=search.is_of_long,
             is_part=search.is_part,
