@@ -288,7 +288,8 @@ def _restore_question(workspace: Path, found: dict[str, Any]) -> str:
         lacking = "an unknown number (their ids cannot be read)" if missing is None else missing or "none"
         lost = (
             f"Of the {_memories(before)} in the database, the backup lacks {lacking}; changes since it"
-            " was made are not in it either. The database is moved aside, not deleted."
+            " was made are not in it either, and what was erased since may come back. The database is moved aside, not"
+            " deleted."
         )
     for name in found.get("ahead") or []:
         lost += f"\n{_not_used(name)}"
@@ -313,6 +314,7 @@ def _print_restored(result: dict[str, Any], environ: dict[str, str]) -> None:
     if age:
         made = full_time_text(result.get("made_at"))
         print_result(f"It was made at {made}; changes of the {age} since then are not in it.")
+        print_result("What was erased since then may be there again: erase it once more, also after `signet backfill`.")
     elif result.get("made_at"):
         print_result(
             f"By its name it was made at {result['made_at']}, in the future: the clock was wrong then, or is now."
