@@ -292,6 +292,8 @@ def provider_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding("embedding", WARN, f"no answer: {error.detail}", "`signet logs --actor gateway`")
         return
     model = f"{body.get('provider')} {body.get('model')}, {body.get('dimensions')} dimensions"
+    if body.get("second"):
+        model += f"; better vectors of {body['second']} follow"
     if body.get("available"):
         yield DoctorFinding("embedding", OK, model)
     else:

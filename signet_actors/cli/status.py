@@ -167,7 +167,8 @@ def _stored(body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "database", f"{size_text(stored.get('bytes'))}{log}, schema {stored.get('schemaVersion')}"
     yield "newest backup", full_time_text((body.get("retention") or {}).get("lastBackupAt"))
     embedding: dict[str, Any] = body.get("embedding") or {}
-    yield "embedding", " ".join(str(embedding[name]) for name in ("provider", "model") if embedding.get(name))
+    second = f", then {embedding['second']}" if embedding.get("second") else ""
+    yield "embedding", " ".join(str(embedding[name]) for name in ("provider", "model") if embedding.get(name)) + second
     if _without_model(body):
         yield "facts", "off, needs a model (`signet providers`)"
     jobs: dict[str, Any] | None = body.get("jobs")

@@ -67,7 +67,10 @@ class Tracker(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class EmbeddingStatusReply(msgspec.Struct, frozen=True):
-    """Whether the embedding provider answers; measured at most every 30 seconds."""
+    """Whether the embedding provider answers; measured at most every 30 seconds.
+
+    ``second``: the model of the better vectors that follow the first ones.
+    """
 
     provider: str
     model: str | None
@@ -77,6 +80,7 @@ class EmbeddingStatusReply(msgspec.Struct, frozen=True):
     checked_at: str = msgspec.field(name="checkedAt")
     tracker: Tracker
     error: str | UnsetType = UNSET
+    second: str | UnsetType = UNSET
 
 
 class EmbeddingSettings(msgspec.Struct, frozen=True):

@@ -75,12 +75,16 @@ class HealthScore(msgspec.Struct, frozen=True):
 
 
 class EmbeddingReport(msgspec.Struct, frozen=True):
-    """The embedding back end of this process; ``available`` is false while search is by keyword only."""
+    """The embedding back end of this process; ``available`` is false while search is by keyword only.
+
+    ``second``: the model of the better vectors that follow the first ones.
+    """
 
     provider: str
     model: str
     dimensions: int
     available: bool
+    second: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class ProviderChoice(msgspec.Struct, frozen=True):

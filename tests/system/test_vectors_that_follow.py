@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from signet_actors.config.embedding_models import MINILM_MODEL
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.minilm import HAS_RUNTIME, WHY_NOT
@@ -66,6 +67,8 @@ def test_every_memory_is_found_at_once_and_better_later_though_the_process_that_
             assert (found["content"], found["source"]) == (fact, "vector")
         status = daemon.api.get("/api/embeddings/status").ok()
         assert (status["provider"], status["dimensions"], status["available"]) == ("embedded", 256, True)
+        shown = daemon.api.get("/api/status").ok()["embedding"]
+        assert shown["second"] == status["second"] == MINILM_MODEL != status["model"] == shown["model"]
         assert daemon.api.get("/api/embeddings/health").ok()["status"] == "healthy"
         pasted = dict.fromkeys([*OTHER_NOTES, *(each.memory for each in PASTED)])
         for text in pasted:

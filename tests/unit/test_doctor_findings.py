@@ -307,6 +307,13 @@ def _(stage: Stage) -> Any:
     return doctor.provider_findings(stage.running())
 
 
+@case("embedding", "ok", "embedded a, 256 dimensions; better vectors of b follow", "")
+def _(stage: Stage) -> Any:
+    body = {"available": True, "provider": "embedded", "model": "a", "dimensions": 256, "second": "b"}
+    stage.daemon.on("GET", "/api/embeddings/status", body)
+    return doctor.provider_findings(stage.running())
+
+
 @case("languages", "ok", "most memories are not in English", "`signet setup` offers a model for that")
 def _(stage: Stage) -> Any:
     stage.daemon.on("GET", "/api/embeddings/status", {"available": True})

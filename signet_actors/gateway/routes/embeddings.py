@@ -117,6 +117,7 @@ async def embedding_status(call: Call[NoFields]) -> HttpResponse:
             checked_at=iso(probe.at_ms),
             tracker=tracker,
             error=UNSET if probe.error is None else probe.error,
+            second=second[0] if (second := second_space(call.state.config.embedding)) else UNSET,
         )
     )
 

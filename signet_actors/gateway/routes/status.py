@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 import signet_actors
+from signet_actors.config.embedding_models import second_space
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.providers import NO_PROVIDER, CircuitState, ModelState
@@ -86,7 +87,7 @@ def render(snapshot: DaemonSnapshot) -> StatusReply:
         oldest_pending_job=store.oldest_pending_job if store else None,
         waiting=_waiting(snapshot),
         notes=list(snapshot.notes),
-        embedding=_embedding(snapshot.embedder),
+        embedding=_embedding(snapshot.embedder, config),
         mutations_frozen=config.memory.pipeline_v2.mutations_frozen,
         pipeline_v2=msgspec.to_builtins(config.memory.pipeline_v2),
         provider_resolution=_providers(config, replies.extractor),
@@ -149,11 +150,15 @@ def _store(stats: StoreStats | None) -> StoreReport | None:
     )
 
 
-def _embedding(embedder: Embedder | None) -> EmbeddingReport:
+def _embedding(embedder: Embedder | None, config: Config) -> EmbeddingReport:
     if embedder is None:
         return EmbeddingReport(provider="none", model="", dimensions=0, available=False)
     return EmbeddingReport(
-        provider=embedder.provider, model=embedder.model, dimensions=embedder.dimensions, available=True
+        provider=embedder.provider,
+        model=embedder.model,
+        dimensions=embedder.dimensions,
+        available=True,
+        second=second[0] if (second := second_space(config.embedding)) else msgspec.UNSET,
     )
 
 
