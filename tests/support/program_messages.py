@@ -237,6 +237,9 @@ WHOLE_FORMS: Final = (
     ),
 )
 ENDLESS_FORMS: Final = (
+    f"{FIRED}Report the news of the port.\n\nThen stop.",
+    f"{AUTOMATION}Last run: never\n\nCheck the port.\n\nTell me.",
+    f"{TASK_OF_QWEN}\n\nReview the next change.",
     (
         "Base directory for this skill: /home/you/.claude/skills/deploy\n\nUse it to deploy.\n\n## "
         "Steps\n\nBuild, then push."

@@ -18,6 +18,7 @@ import pytest
 
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon
+from tests.support.program_messages import ENDLESS_FORMS, WHOLE_FORMS
 
 HERE, ELSEWHERE = "/home/ada/shop", "/home/ada/other"
 FACTS = (
@@ -416,6 +417,19 @@ def test_what_a_program_puts_around_a_prompt_is_neither_searched_for_nor_in_a_ch
             assert "hook_context" not in kept["digest"]
             assert "memory active" not in kept["digest"]
             assert prompt[:20] in kept["digest"]
+
+
+def test_a_transcript_of_messages_that_programs_wrote_has_the_words_of_people_alone(daemon: LiveDaemon) -> None:
+    client = daemon.agent("of-programs")
+    records = [
+        {"type": "user", "uuid": f"p-{number}", "message": {"role": "user", "content": form}}
+        for number, form in enumerate((*WHOLE_FORMS, *ENDLESS_FORMS))
+    ]
+    records.append({"type": "user", "message": {"role": "user", "content": "done"}, "origin": {"kind": "coordinator"}})
+    records.append({"type": "user", "message": {"role": "user", "content": "Which okapi is that?"}})
+    about = {"harness": "claude-code", "sessionKey": "of-programs", "transcript": "\n".join(map(json.dumps, records))}
+    assert client.post("/api/hooks/session-end", about).ok()["newTurns"] == 1
+    assert client.get("/api/sessions/of-programs/transcript").ok()["content"] == "User: Which okapi is that?"
 
 
 def refused_tool(said: str) -> dict[str, Any]:

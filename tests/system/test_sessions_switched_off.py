@@ -240,6 +240,18 @@ def test_a_resumed_or_forked_session_does_not_store_what_was_said_while_memory_w
     assert found == []
 
 
+def test_a_fork_has_what_was_said_right_before_memory_was_switched_off(agent: Client) -> None:
+    session, fork = Session(agent), f"fork-of-off-{next(NAMES)}"
+    for word, off in (("beforeword", True), ("hiddenword", False), ("afterword", False)):
+        session.say(word, at(milliseconds=-50) if off else at())
+        session.report("session-checkpoint-extract")
+        session.switch(off=off)
+    session.report(key=fork)
+    for key in (session.key, fork):
+        stored = session.stored(key)
+        assert ("beforeword" in stored, "hiddenword" in stored, "afterword" in stored) == (True, False, True), key
+
+
 def test_a_report_of_a_turn_is_enough_to_know_the_copies_of_it(agent: Client, daemon: LiveDaemon) -> None:
     session = Session(agent)
     session.switch(off=True)

@@ -15,7 +15,7 @@ from signet_actors.domain.transcripts.turns import Turn, turn_of
 Exchange: TypeAlias = tuple[str, str]
 """What was asked, empty if the program does not tell, and what was answered."""
 
-_REFUSED: Final = re.compile(r"The user doesn't want to proceed with this tool use\.[^\n]{0,300} the user said:\n")
+_REFUSED: Final = re.compile(r"The user doesn't want to proceed with this tool use\.[^\n]{0,300} the user said:[ \n]")
 _NOTE: Final = "\n\nNote: The user's next message may contain a correction or preference."
 _CLARIFY: Final = re.compile(
     r"The user (?:wants to clarify these questions|has indicated they have provided enough answers)"
@@ -53,9 +53,11 @@ def exchanges_of(questions: Any, answer_to: Callable[[int, Mapping[str, Any]], A
 def refused(text: str) -> list[Exchange]:
     """Return what a person said when they refused a tool of Claude Code, or its questions; nothing if they did not."""
     refusal = _REFUSED.match(text)
-    if refusal is None:
-        return []
-    said = text[refusal.end() :].partition(_NOTE)[0]
+    return [] if refusal is None else feedback_in(text[refusal.end() :].partition(_NOTE)[0])
+
+
+def feedback_in(said: str) -> list[Exchange]:
+    """Return what a person said when they refused a tool of Claude Code, from the text that the program made of it."""
     if _CLARIFY.match(said) is None:
         return [("", said)]
     found = []

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from signet_actors.domain.transcripts.answers import Exchange, exchanges_of, refused, turns_of
+from signet_actors.domain.transcripts.answers import Exchange, exchanges_of, feedback_in, refused, turns_of
 from signet_actors.domain.transcripts.json_values import object_at, text_at, text_of_content, time_at
 from signet_actors.domain.transcripts.turns import Turn, turn_of
 
@@ -67,7 +67,8 @@ def answers(record: Mapping[str, Any]) -> list[Turn]:
         if not isinstance(block, dict) or text_at(block, "type") != "tool_result":
             continue
         if block.get("is_error") is True:
-            found += refused(text_of_content(block.get("content")))
+            feedback = text_at(record, "userFeedback") or ""
+            found += refused(text_of_content(block.get("content"))) or feedback_in(feedback)
         else:
             found += _answered(object_at(record, "toolUseResult"))
     return turns_of(found, time_at(record, "timestamp"))

@@ -88,11 +88,11 @@ class Session:
         if name is None:
             return
         self._history[name] = None
-        self._said.update(_answers(record, self._said))
         turn = None if name in self._said else _turn(record)
         if turn is not None:
             self._said[name] = turn
             self._new.add(name)
+        self._said.update(_answers(record, self._said))
 
     def _rewind(self, to: str) -> None:
         """Note that the model no longer has this record and what follows it; it has nothing left if it never had it."""

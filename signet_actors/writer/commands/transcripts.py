@@ -102,7 +102,8 @@ def _is_within(said_at: str | None, began_at: str, ended_at: str | None, *, is_s
         return False  # it was another session's
     if said_at is None:
         return True
-    chars = _TO_MINUTES if said_at.endswith(":00.000Z") else _TO_SECONDS
+    exact = len(said_at)
+    chars = _TO_MINUTES if said_at.endswith(":00.000Z") else _TO_SECONDS if said_at.endswith(".000Z") else exact
     return said_at[:chars] >= began_at[:chars] and (is_summary or ended_at is None or said_at < ended_at)
 
 
