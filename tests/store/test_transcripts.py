@@ -19,6 +19,7 @@ from signet_actors.errors import ErrorCode
 from signet_actors.protocol.checkpoints import CheckpointRecorded, NewCheckpoint, RecordCheckpoint
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Principal
+from signet_actors.protocol.sessions import SetBypass
 from signet_actors.protocol.transcripts import (
     CapturedTurn,
     ExpandSessions,
@@ -73,6 +74,43 @@ def test_turns_are_stored_in_order_and_a_repetition_adds_nothing(room: StoreRoom
     assert store(room, A, B).added == 2
     assert store(room, A, B).added == 0
     assert text_of(room) == "User: Where is the ferry?\n\nAssistant: At the pier"
+
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("back_ms", "off_ms", "is_reported"),
+    [
+        (back_ms, off_ms, is_reported)
+        for back_ms in (20_000, HOUR_MS, 30 * 24 * HOUR_MS)
+        for off_ms in (1_000, 30_000, 2 * HOUR_MS)
+        for is_reported in (True, False)
+        if is_reported or off_ms + 10_000 < back_ms  # else nothing tells that it was set back
+    ],
+)
+def test_what_was_said_while_memory_was_off_stays_out_if_the_clock_was_set_back(
+    room: StoreRoom, back_ms: int, off_ms: int, is_reported: bool
+) -> None:
+    def said(content: str) -> Turn:
+        room.clock.advance(10_000)
+        return Turn("user", content, iso(room.clock.wall_ms()))
+
+    turns = [said("before")]
+    store(room, *turns)
+    room.clock.advance(10_000)
+    room.ask(SetBypass("s", "default", iso(room.clock.wall_ms()), bypassed=True))
+    room.clock.wall -= back_ms
+    turns.append(said("off"))
+    if is_reported:
+        store(room, *turns)
+    room.clock.advance(off_ms)
+    room.ask(SetBypass("s", "default", iso(room.clock.wall_ms()), bypassed=False))
+    turns.append(said("after"))
+    store(room, *turns)
+    assert text_of(room) == "User: before\n\nUser: after"
+    store(room, *turns, session="a fork")
+    assert text_of(room, "a fork") == "User: before\n\nUser: after"
 
 
 def test_a_longer_capture_adds_what_is_new(room: StoreRoom) -> None:

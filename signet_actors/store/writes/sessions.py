@@ -57,6 +57,11 @@ _PAUSE: Final = (
     " (SELECT 1 FROM session_pauses p WHERE p.session_key = :session_key AND p.ended_at IS NULL)"
     " ON CONFLICT (session_key, began_at) DO UPDATE SET ended_at = NULL"
 )
+_CLOCK_WAS_SET_BACK: Final = (
+    "INSERT INTO session_pauses (session_key, began_at) SELECT :session_key, '' WHERE EXISTS"
+    " (SELECT 1 FROM session_pauses p WHERE p.session_key = :session_key AND p.ended_at IS NULL AND p.began_at > :at)"
+    " ON CONFLICT (session_key, began_at) DO UPDATE SET ended_at = NULL"
+)
 _END_PAUSE: Final = "UPDATE session_pauses SET ended_at = :at WHERE session_key = :session_key AND ended_at IS NULL"
 _NOTE_COPY: Final = (
     "INSERT INTO session_pauses (session_key, began_at, ended_at) VALUES (:session_key, :at, :at)"
@@ -93,7 +98,16 @@ def put(tx: WriteTransaction, context: ContextRow) -> None:
 def set_bypassed(tx: WriteTransaction, session_key: str, at: str, *, bypassed: bool) -> None:
     """Store in the rows of the session, those of all agents, whether memory is switched off for it, and since when."""
     tx.execute(_SET_BYPASSED, {"session_key": session_key, "bypassed": int(bypassed)})
+    check_clock(tx, session_key, at)
     tx.execute(_PAUSE if bypassed else _END_PAUSE, {"session_key": session_key, "at": at})
+
+
+def check_clock(tx: WriteTransaction, session_key: str, now: str) -> None:
+    """Let a pause that began after ``now`` have begun at any time before: the clock was set back while memory was off.
+
+    What was said before the pause and is not stored yet is then left out, too.
+    """
+    tx.execute(_CLOCK_WAS_SET_BACK, {"session_key": session_key, "at": now})
 
 
 def note_copy(tx: WriteTransaction, session_key: str, at: str) -> None:

@@ -79,15 +79,18 @@ def _with_memory_on(context: CommandContext, command: StoreTurns) -> tuple[tuple
     of_plan = session_rows.pauses(tx, command.plan_of) if command.plan_of is not None else []
     copied = [turn.said_at for turn in command.turns if session_rows.is_left_out(tx, _mark(turn))]
     copied += [turn.said_at for turn in command.turns if of_plan and turn.role == "system"][:1]
+    session_rows.check_clock(tx, key, context.now)
     pauses = session_rows.pauses(tx, key)
     if copied and not any(began == ended for began, ended in pauses):
         session_rows.note_copy(tx, key, min(at or context.now for at in copied))
         pauses = session_rows.pauses(tx, key)
     said_at: str | None = None
     kept, marks = [], []
+    stored = rows.find(tx, command.agent_id, key) if pauses else None
     for turn in command.turns:
         said_at = turn.said_at or said_at
-        if any(_is_within(said_at, began, ended, is_summary=turn.role == "system") for began, ended in pauses):
+        is_within = any(_is_within(said_at, began, ended, is_summary=turn.role == "system") for began, ended in pauses)
+        if is_within and not _is_stored(tx, stored, turn):
             marks.append(_mark(turn))
         else:
             kept.append(turn)
@@ -105,6 +108,10 @@ def _is_within(said_at: str | None, began_at: str, ended_at: str | None, *, is_s
     exact = len(said_at)
     chars = _TO_MINUTES if said_at.endswith(":00.000Z") else _TO_SECONDS if said_at.endswith(".000Z") else exact
     return said_at[:chars] >= began_at[:chars] and (is_summary or ended_at is None or said_at < ended_at)
+
+
+def _is_stored(tx: WriteTransaction, transcript: Transcript | None, turn: CapturedTurn) -> bool:
+    return transcript is not None and rows.turn_seq(tx, transcript.seq, turn_key(turn.basis, turn.number)) is not None
 
 
 def _mark(turn: CapturedTurn) -> bytes | None:
