@@ -25,8 +25,10 @@ OWN_DIRECTORY: Final = "signet-cli-"
 """OpenCode keeps a session for each prompt with which the daemon asks it for its model: of this title, in a directory
 whose name begins so."""
 _OWN_NAME: Final = re.compile(rf"(?:.*[\\/])?{OWN_DIRECTORY}[a-z0-9_]{{8}}", re.DOTALL)
+_QUESTIONS: Final = "question"
+_FEEDBACK: Final = b"with the following feedback: "
 _REFUSED: Final = re.compile(
-    r"The user rejected permission to use this specific tool call with the following feedback: ([\s\S]*)"
+    rf"The user rejected permission to use this specific tool call {_FEEDBACK.decode()}([\s\S]*)"
 )
 
 
@@ -88,8 +90,9 @@ def transcript(raw: bytes) -> Transcript | None:
         said_at = time_at({"created": message.info.time.created}, "created")
         found.add(turn_of(message.info.role, "\n".join(texts), said_at))
         for part in message.parts:
-            for turn in turns_of(exchanges_of_tool(part.tool, decode_json_text(bytes(part.state))), said_at):
-                found.add(turn)
+            if part.tool == _QUESTIONS or _FEEDBACK in bytes(part.state):
+                for turn in turns_of(exchanges_of_tool(part.tool, decode_json_text(bytes(part.state))), said_at):
+                    found.add(turn)
     return found
 
 
@@ -105,7 +108,7 @@ def exchanges_of_tool(name: str | None, state: Any) -> list[Exchange]:
     if text_at(state, "status") == "error":
         refused = _REFUSED.match(text_at(state, "error") or "")
         return [] if refused is None else [("", refused[1])]
-    said = object_at(state, "metadata").get("answers") if name == "question" else None
+    said = object_at(state, "metadata").get("answers") if name == _QUESTIONS else None
     listed: list[Any] = said if isinstance(said, list) else []
     questions = object_at(state, "input").get("questions")
     return exchanges_of(questions, lambda number, _: listed[number] if number < len(listed) else None)
