@@ -56,7 +56,7 @@ _IN_FRONT: Final = (
 )
 """What is typed or pasted in front of a prompt: marks of style, pictures, files, the name of a command."""
 _OFF: Final = re.compile(
-    rf"(?:(?:>[^\n]*\n)*+[{_BLANKS}]*+|(?:{'|'.join(_IN_FRONT)})*+){re.escape(OFF_MARK)}", re.IGNORECASE
+    rf"(?:(?>(?:>[^\n]*\n)*[{_BLANKS}]*)|(?>(?:{'|'.join(_IN_FRONT)})*)){re.escape(OFF_MARK)}", re.IGNORECASE
 )
 """The mark at the begin of a prompt, also behind the lines to which it answers, such as the question of a tool."""
 
