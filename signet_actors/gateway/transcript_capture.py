@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
@@ -43,6 +44,8 @@ _SHORT_SEGMENT_CHARS: Final = 32 * 1024
 _AROUND_CUT_CHARS: Final = 8 * 1024
 """Before and after a cut; longer than any secret but a key's block, which ``segments`` does not cut."""
 _KEY_BLOCK: Final = "-----BEGIN"
+_MAY_BE_OFF: Final = re.compile(rb"\[signet off\]|read the full transcript at: ", re.IGNORECASE)
+"""In the file of a session that was off, or was begun with the plan of another one."""
 _MOST_PLANS: Final = 8
 """Sessions in a row, each begun with the plan of the one before, in which a mark is looked for."""
 
@@ -144,6 +147,8 @@ def _is_off(found: Capture, state: GatewayState, make_way: Callable[[], None]) -
         most, allowed = state.config.transcripts.max_file_bytes, roots(state.workspace, os.environ)
         try:
             raw = read_transcript_file(plan[0], allowed, most, workspace=state.workspace)
+            if _MAY_BE_OFF.search(raw) is None:
+                return False
             transcript = parse_transcript(raw, make_way)
         except (TranscriptRefused, TranscriptTooLong):
             return False
