@@ -23,8 +23,12 @@ pytestmark = pytest.mark.system
 
 LOG_BOUND_BYTES = 64 << 20
 STUCK_IN_A_SNAPSHOT = {"SIGNET_SYNC_POINTS": "searcher.fts_done=sleep:120000@2/1"}
-LONG_TIMEOUTS = "searcher:\n  processes: 2\n  readTimeoutMs: 60000\nsupervision:\n  heartbeatMs: 20000\n"
-"""Only the limit of the log may end the stuck reader, no deadline and no missing heartbeat."""
+LONG_TIMEOUTS = """\
+gateway: {requestTimeoutMs: 120000}
+searcher: {processes: 2, readTimeoutMs: 60000}
+supervision: {heartbeatMs: 20000}
+"""
+"""Only the limit of the log may end the stuck reader, no deadline and no missing heartbeat; those who ask it wait."""
 
 
 @pytest.fixture

@@ -97,6 +97,8 @@ def test_a_session_that_falls_silent_is_ended_and_summarized_and_goes_on_when_it
         daemon.api.post("/api/hooks/session-end", {**past, "reason": "backfill"}).ok()
         daemon.kill_supervisor()
         daemon.gone()
+        # Each report is a sign of life, whenever it was captured; when that was noted, the gateway decides.
+        daemon.edit("UPDATE session_contexts SET last_active_at = ? WHERE session_key = 'silent'", long_ago())
         daemon.start()
         eventually(lambda: open_or_ended(daemon, "silent") == (False, "idle"), within_s=120, what="the silent one ends")
         finished(daemon, "summarize")
