@@ -200,7 +200,7 @@ def status(daemon: ScriptedDaemon, count: int) -> None:
         "port": 3850,
         "agentsDir": "/home/noor/.agents",
         "db": {"memories": count, "tombstones": 0, "embeddings": count, "bytes": 4_500_000, "schemaVersion": 7},
-        "embedding": {"provider": "embedded", "model": "wordllama-256", "second": "all-MiniLM-L6-v2"},
+        "embedding": {"provider": "embedded", "model": "wordllama-256"},
         "retention": {"lastBackupAt": TIMES[2], "backupProblem": HOSTILE},
         "jobs": {"pending": count, "completed": 9},
         "oldestPendingJob": TIMES[0],

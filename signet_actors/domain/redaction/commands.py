@@ -75,7 +75,7 @@ COMMAND_MARKS: Final = (
 )
 _READERS: Final = (
     *("sudo", "passwd", "-token", "requirepass", "masterauth", "kinit", "cryptsetup", "secret", "stdin", "-fd"),
-    *("sqlplus", "sqlldr", "sqlcl", "pdp ", "rman ", "conn", "net use"),
+    *("sqlplus", "sqlldr", "sqlcl", "pdp ", "rman ", "conn", "net use", "-securestring"),
 )
 OPTION_MARKS: Final = (" -", "\t-", "login", "auth ", *_READERS)
 """Texts without these have no command with a password."""
@@ -142,6 +142,7 @@ _INPUT = re.compile(
     r"|\b(?:(?P<sql>sqlplus|sqlldr|sqlcl|(?:imp|exp)dp|rman\s{1,9}target)|conn(?:ect)?)\s{1,9}(?:-\w{1,9}\s{1,9}){0,3}[\"']?"
     r"(?:userid=)?[\w$#.]{1,30}/[\"']?(?P<pass>[^\s@\"'/]{4,64})(?=[\"']?(?:@[\w/(]|(?(sql)(?:\s|\Z)|(?!))))"
     r"|\bnet\s{1,3}use\s{1,9}\S{1,20}\s{1,9}\\\\\S{1,120}\s{1,9}(?:/user:\S{1,64}\s{1,9})?[\"']?([^\s\"'/*]{4,256})"
+    r"|\bconvertto-securestring\s{1,9}(?:-string\s{1,9})?[\"']([^\s\"'|;&]{4,256})"
     r"|\bsecret\s{1,3}set\s{1,3}\S{1,64}\s{1,3}(?:-b|--body)[ =][\"']?([^\s\"'|;&]{4,256})"
 )
 _AUTH = re.compile(r"(?<![\w-])AUTH[ \t]{1,4}[\"']?([^\s\"'`]{2,256})[\"']?(?:[ \t]{1,4}[\"']?([^\s\"'`]{6,256}))?")

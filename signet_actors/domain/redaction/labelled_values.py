@@ -41,7 +41,8 @@ _LABEL: Final = {
 }
 _SAID_KEY = re.compile(
     r"(?<!\w)(?:the|this|that|use|is|(?P<given>here(?:['\u2019]?s|\sis)(?:\s(?:the|my|our|your))?|my|our|your|his|her|their))"
-    r"\s(?:(?:new|old|right|real|live)\s)?key(?:\sfor\s[^\s:=]{1,30}(?:\s[^\s:=]{1,30}){0,2}?)?[*_]{0,2}(?:\sis:?|\s?[:=,\u2014\u2192-])"
+    rf"\s(?:(?!(?:{_PUBLIC})\s)[a-z][\w-]{{1,19}}\s)?"
+    r"key(?:\sfor\s[^\s:=]{1,30}(?:\s[^\s:=]{1,30}){0,2}?)?[*_]{0,2}(?:\sis:?|\s?[:=,\u2014\u2192-])"
     r"\s{1,3}[\"'`*]{0,3}(?P<value>[^\s\"'`,;()*]{10,256})"
 )
 _BRACED = re.compile(r"\b(?:pwd|password)\s?=\s?\{(?P<value>[^{}\s]{6,128})\}")

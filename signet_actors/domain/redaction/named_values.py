@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from signet_actors.domain.redaction.literals import TYPE, WRAPPED
 from signet_actors.domain.redaction.secret_names import KEY_OWNERS, SAID, Said, is_password_name, secret_names
 from signet_actors.domain.redaction.values import (
     BLOB_END,
@@ -48,23 +49,6 @@ _ENDS: Final = r"\]\u201c\u201d\u2019\u00bb\u300d\u300f\u3011"
 CLOSE: Final = rf"(?>(?:\\{{0,8}}+[\"'`]|&quot;|&\#3[49];|{_EMPHASIS}|{TAG}|[{_ENDS}]){{0,4}})"
 """What may stand between a name and its sign: quotation marks, emphasis, the ends of tags and brackets."""
 
-_WRAPPED: Final = (
-    r"(?>(?:(?:new\s)?(?:[\w.:]{1,30}[.:])?(?:(?:secret(?:str|bytes|string|value)?|password|field|str(?:ing)?|bytes|from|some|ptr"
-    r"|b64decode|atob|unsafeplaintext)\s?\((?:[^()\n]{0,80}?\b(?:default|value)\s?=\s?)?"
-    r"|\w{1,16}(?:field|column)\s?\([^()\n]{0,80}?\b(?:default|value)\s?=\s?)(?=[bru]?[\"'`]|secret)"
-    r"|\$\{[\w.]{1,60}(?::[-=]?|[-=])(?=[^\s{}$])"
-    r"|(?:\{[^{}]{0,120}?)?[\"']?(?:\w{0,12}value|plaintext|default)[\"']?\s{0,4}[:=]\s{0,4}){0,2})"
-    r"(?>(?:(?:[bul]|u8|br)(?=[\"'])|(?:[bu]?[rf]{1,2}|[@$]{1,2})(?=[\"'][^\\{\[(\n]{1,256}[\"']))?)"
-)
-"""What may stand between a sign and a literal: ``SecretStr("…``, ``${DB_PASSWORD:-…``, ``{"value": "…``, ``b"…``.
-
-A format or a regular expression with its signs is no value.
-"""
-_TYPE: Final = (
-    r":\s{0,2}&?(?:'[a-z]{1,12}\s)?[a-z][\w.<>\[\]?&]{0,40}?(?:\s?[,|]\s?[\w.\[\]]{1,24}){0,3}\s{0,2}"
-    rf"(?==\s{{0,2}}{_WRAPPED}[\"'`])"
-)
-"""The type of a variable: ``apiKey: string = "…"``, ``let password: &str = "…"``."""
 _YAML_PROPERTY: Final = r"(?<=\s)(?:&(?!(?:mut|dyn|str|self)\b)[\w.-]{1,64}|!![a-z]{1,16})(?=\s)"
 """The anchor of a value in YAML, by which others refer to it, or its type."""
 
@@ -89,7 +73,7 @@ def _name_pattern(words: str, said: Said) -> str:
         (?P<whose>
             [ ](?:(?:f\u00fcr|for|of|vom|de|du|del|der)[ ](?:(?:das|den|the|la|le|el)[ ])?)?
             (?:wi-?fi|wlan|root|admin|sudo|ssh|router|routeur)\b)?
-        {CLOSE}(?>(?:[ ]\([^()\r\n]{{1,40}}\)(?=\s?[:=]))?)(?>(?:{_TYPE})?)
+        {CLOSE}(?>(?:\[\d{{0,4}}\])?)(?>(?:[ ]\([^()\r\n]{{1,40}}\)(?=\s?[:=]))?)(?>(?:{TYPE})?)
         \s{{0,40}}+
         (?:(?P<sign>(?:\?\??|\|\|)=|\?\?(?=\s?["'`])|:-(?=[^\s}}]{{4,256}}\}})|:=|=>|={{2}}>|={{1,3}}+|!==?|:(?!:)|(?<=\s)value=|(?<=["'])/?>|-{{1,2}}>
             | [\u2190-\u21ff\u27f0-\u27ff\u2794-\u27be\u25b6\u25ba]|\.{{3,40}}|\u2026
@@ -97,13 +81,14 @@ def _name_pattern(words: str, said: Said) -> str:
             | (?<=\s)[\u2013\u2022\u00b7-]{{1,2}}(?=\s)|\u2014|[|\u2502]{{1,2}}
             | ,?\s{{0,20}}+["'`]?(?:parameter)?value["'`]?\s{{0,4}}[:=]|--(?:body|value)[ =]|\((?=["'`])
             | \{{(?:[^{{}}]{{0,200}}\s)?default\s{{0,4}}=
-            | (?<=["'`]),(?:[^()"'`\n]{{0,60}}?\bdefault\s?=)?(?=\s?["'`])
+            | (?<=["'`]),(?:[^()"'`\n]{{0,60}}?\bdefault\s?=)?(?=\s?["'`]) | <{{3}}(?=\s?["']?[^\s:"']{{4,64}}["'\s])
+            | (?<=["'`])\)(?:\.(?:fill|type|send_?keys|setvalue|val)\((?=["'`])|\s(?:or|\|\||\?\?)(?=\s["'`]))
             | (?<![\s"'`]),{_NAMELY}(?=\s[^\s,]{{4,64}}(?:,\s|\.?\n|\.?\Z))
             | (?<=\s)[(\[]|[\u3010\u300c\u300e\u300a]
             | {said.glued})
           | (?:(?<=\s)|,\s(?=c'est\s))(?P<said>(?:(?:{said.verbs})(?:\s(?:{_ADVERBS}))?
             | (?(owner)to(?!\s[^\s:=]{{1,30}}[:=])|(?:to|as))):?)(?=\s) | (?(owner)(?!)|(?<=[\s>])))
-        :?(?>(?:{_EMPHASIS}(?=\s))?)\s{{0,40}}+{_WRAPPED}
+        :?(?>(?:{_EMPHASIS}(?=\s))?)\s{{0,40}}+{WRAPPED}
         (?>(?:(?:{TAG}|\|(?=[ ])|[-+*\u2022](?=[ ][^\s-])|[`~]{{3}}[\w-]{{0,12}}(?=\s)|[|>][-+]?(?=\s{{0,9}}\n)|``(?!`)
             | {_YAML_PROPERTY}
             | [\u201e\u201c\u201a\u2018\u00ab\u2039\u300c\u300e\u3010])
@@ -142,7 +127,9 @@ _SQL_ACCOUNT_BEFORE = re.compile(
 )
 """The account of a statement, ``create user anna`` or ``to 'anna'@'%'``, and not the noun of a sentence."""
 _COMPARISONS: Final = ("==", "===", "!=", "!==")
-_ASSIGNMENTS: Final = frozenset({":=", "=>", "=", "value=", ">", "/>", ":-", "?=", "??", "??=", "||=", *_COMPARISONS})
+_ASSIGNMENTS: Final = frozenset(
+    {":=", "=>", "=", "value=", ">", "/>", ":-", "?=", "??", "??=", "||=", "<<<", *_COMPARISONS}
+)
 _EMPHASES: Final = ("***", "**", "__", "*", "_", "~~")
 _HEX = re.compile(r"[0-9a-f]{1,64}")
 _HEX_KEY_CHARS: Final = (32, 48, 64)
@@ -242,7 +229,7 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
         if sign == "/" and (not password or before.endswith(_IN_PATH)):
             continue
         kind = "password" if password else "credential"
-        assigned = sign in _ASSIGNMENTS
+        assigned = sign in _ASSIGNMENTS or (sign is not None and sign.startswith(")"))
         bare = not (sign or said or option or statement)
         if bare and opening is None and (joined or _is_on_next_line(plain, begin, start)):
             continue
@@ -295,7 +282,7 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
             elif weak:
                 accept = _is_signed_password if password else is_signed_credential
             elif said and not password:
-                accept = is_strong_value
+                accept = _is_strong_or_irregular
         elif sign in _COMPARISONS:
             continue
         else:

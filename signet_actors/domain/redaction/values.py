@@ -230,7 +230,7 @@ def is_unmistakable(value: str) -> bool:
 
 def is_random(value: str) -> bool:
     """Return whether ``value`` can be no name, path or sentence, so that beside the word *key* it is a secret."""
-    if not is_unmistakable(value):
+    if ":" in value or not is_unmistakable(value):
         return False
     dense = len(_CHANGES.findall(value)) * 4 >= len(value)
     return dense or (_SYMBOL_OF_NO_PATH.search(value) is not None and not _PART_OF_PATH.search(value))
