@@ -22,6 +22,7 @@ from signet_actors.gateway.projects import Projects
 from signet_actors.gateway.server.load_shedding import ServerContext
 from signet_actors.gateway.sessions.checkpoints import SessionCheckpoints
 from signet_actors.gateway.sessions.ledger import RecallLedger
+from signet_actors.gateway.sessions.session_secrets import SessionSecrets
 from signet_actors.gateway.sessions.table import SessionTable
 from signet_actors.gateway.skipped_transcripts import SkippedTranscripts
 from signet_actors.gateway.status.readiness import Readiness, readiness
@@ -107,6 +108,7 @@ class GatewayState:
     synthesis: Synthesis = field(init=False)
     captures: dict[tuple[str, str], asyncio.Task[Any]] = field(default_factory=dict)
     transcript_readers: TranscriptReaders = field(default_factory=TranscriptReaders)
+    session_secrets: SessionSecrets = field(default_factory=SessionSecrets)
     skipped_transcripts: SkippedTranscripts = field(default_factory=SkippedTranscripts)
     prompts_in_flight: int = 0
     harnesses_seen: dict[str, int] = field(default_factory=dict)
@@ -144,7 +146,8 @@ class GatewayState:
             self.log,
             lambda: new_id(self.clock, self.rng),
             lambda: self.config.memory.pipeline_v2.continuity,
-            lambda text: self.redactor.clean(text)[0],
+            lambda text, known: self.redactor.clean(text, known)[0],
+            self.session_secrets,
         )
         self.synthesis = Synthesis(
             self.workspace,

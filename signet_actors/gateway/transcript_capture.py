@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
@@ -54,13 +54,14 @@ _MOST_PLANS: Final = 8
 class Capture:
     """A parsed transcript without secrets, in parts for the writer; ``kinds`` are those of the secrets.
 
-    ``plan_of``: the session whose plan it was begun with. ``is_off``: a prompt of it, or of that one, switched memory
-    off.
+    ``known``: those that other texts may repeat, with their kinds. ``plan_of``: the session whose plan it was begun
+    with. ``is_off``: a prompt of it, or of that one, switched memory off.
     """
 
     transcript: Transcript
     parts: list[tuple[CapturedTurn, ...]] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
+    known: dict[str, str] = field(default_factory=dict)
     plan_of: str | None = None
     is_off: bool = False
 
@@ -69,7 +70,7 @@ def capture(raw: bytes, redactor: Redactor, make_way: Callable[[], None]) -> Cap
     """Return the transcript as it is stored. Blocks. Raises TranscriptTooLong."""
     transcript = parse_transcript(raw, make_way)
     found = Capture(transcript)
-    known: dict[str, str] = {}
+    known = found.known
 
     def clean(text: str) -> str:
         make_way()
@@ -89,13 +90,18 @@ def capture(raw: bytes, redactor: Redactor, make_way: Callable[[], None]) -> Cap
         size += chars
     if part:
         found.parts.append(tuple(part))
-    if known:  # what the user said is repeated by the agent
-        found.parts = [_without_known(each, known, make_way) for each in found.parts]
+    replace_known(found, known, make_way)  # what the user said is repeated by the agent
     return found
 
 
+def replace_known(found: Capture, known: Mapping[str, str], make_way: Callable[[], None]) -> None:
+    """Replace secrets that were recognised in other texts of the session."""
+    if known:
+        found.parts = [_without_known(each, known, make_way) for each in found.parts]
+
+
 def _without_known(
-    part: tuple[CapturedTurn, ...], known: dict[str, str], make_way: Callable[[], None]
+    part: tuple[CapturedTurn, ...], known: Mapping[str, str], make_way: Callable[[], None]
 ) -> tuple[CapturedTurn, ...]:
     cleaned = []
     for turn in part:

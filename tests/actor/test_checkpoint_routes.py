@@ -19,6 +19,7 @@ from signet_actors.config.pipeline_schema import ContinuityConfig
 from signet_actors.errors import Unavailable
 from signet_actors.gateway.sessions.checkpoints import RETRY_MS, WINDOW_MS, SessionCheckpoints
 from signet_actors.gateway.sessions.ledger import RecallLedger
+from signet_actors.gateway.sessions.session_secrets import SessionSecrets
 from signet_actors.protocol.checkpoints import CheckpointRecorded, NewCheckpoint, RecordCheckpoint
 from signet_actors.protocol.sessions import GetSession, SessionFound
 from tests.support.bus_harness import eventually
@@ -146,6 +147,37 @@ SAID = (
     *("password: xK9vQ2mWz7Lp", "password is xK9vQ2mWz7Lp", "the password is xK9vQ2mWz7Lp", "DB_PASSWORD=xK9vQ2mWz7Lp"),
     *("Passwort: xK9vQ2mWz7Lp", 'api_key = "xK9vQ2mWz7LpR4tY"', "mysql -u root -pxK9vQ2mWz7Lp shop"),
 )
+
+
+NAMED = ("the db password: xK9mQ2vL7pZ1", "DB_PASSWORD=xK9mQ2vL7pZ1 make up", "Das Passwort lautet xK9mQ2vL7pZ1")
+LATER = (
+    "so xK9mQ2vL7pZ1 does not work, try it with the other user",
+    "wie oft habe ich xK9mQ2vL7pZ1 jetzt eingegeben?",
+    "put `xK9mQ2vL7pZ1` into .env",
+    "grep -r xK9mQ2vL7pZ1 .",
+    "(xK9mQ2vL7pZ1)",
+)
+
+
+@pytest.mark.parametrize("named", NAMED)
+def test_a_secret_stays_one_in_later_texts_of_its_session(daemon: LiveDaemon, named: str) -> None:
+    key = f"knows-{NAMED.index(named)}"
+    keep(daemon.api, key, transcript=f"User: {named}\nAssistant: Noted.")
+    for text in (named, *LATER):
+        reply = hook(daemon.api, "user-prompt-submit", userPrompt=text, sessionKey=key)
+        assert "xk9m" not in json.dumps(reply).lower()
+    hook(daemon.api, "recall", query="who made xK9mQ2vL7pZ1?", sessionKey=key)
+    hook(daemon.api, "pre-compaction", sessionKey=key, sessionContext="xK9mQ2vL7pZ1 is wrong")
+    (one,) = of_session(daemon.api, key)
+    assert "xk9m" not in json.dumps(one).lower()
+    assert one["digest"].count("[REDACTED:") >= len(LATER)
+    for text in LATER:  # what the program still has of the session begins after its name
+        keep(daemon.api, key, transcript=f"User: {text}\nAssistant: I tried xK9mQ2vL7pZ1.")
+    kept = daemon.api.get(f"/api/sessions/{key}/transcript").ok()
+    assert "xk9m" not in json.dumps(kept).lower()
+    keep(daemon.api, f"other-than-{key}", transcript="User: what is xK9mQ2vL7pZ1?\nAssistant: A name.")
+    other = daemon.api.get(f"/api/sessions/other-than-{key}/transcript").ok()
+    assert "xK9mQ2vL7pZ1" in json.dumps(other), "nothing names it there"
 
 
 @pytest.mark.parametrize("half", [4096, 20_000], ids=["the kept beginning", "the kept ends"])
@@ -398,7 +430,8 @@ class Noted:
             structlog.get_logger(),
             iter(map(str, range(1000))).__next__,
             lambda: ContinuityConfig(**settings),
-            lambda text: text,
+            lambda text, _: text,
+            SessionSecrets(),
         )
 
     def prompt(self, key: str = "s", text: str = "x") -> None:

@@ -150,7 +150,9 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
             session.context.awaits_summary = False
         was_off = session.key is not None and call.state.ledger.was_bypassed(session.key)
         last = "" if was_off else request.last_assistant_message or ""  # it may be from then, and terms are stored
-        terms = await terms_of_prompt(call.state.redactor, prompt, last)
+        secrets = call.state.session_secrets.of(session.key)
+        terms = await terms_of_prompt(call.state.redactor, prompt, last, secrets)
+        call.state.session_secrets.add(session.key, secrets)
         await _rate(call, session)
         given = await start_with_prompt(call, session) if request.with_start else None
         checkpoints = call.state.checkpoints  # from here on: a start does not tell the session of this prompt

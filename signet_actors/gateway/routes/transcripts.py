@@ -38,6 +38,7 @@ from signet_actors.gateway.sessions.table import on_disk
 from signet_actors.gateway.transcript_capture import (
     Capture,
     capture_for,
+    replace_known,
     store_capture,
     without_content,
 )
@@ -385,7 +386,10 @@ def read_capture(call: Call[SessionEndRequest], named: str | None, check: Check)
         most = state.config.transcripts.max_file_bytes
         raw = read_transcript_file(request.transcript_path, allowed, most, workspace=state.workspace)
     found = capture_for(state, raw, check)
-    return found, named or _session_of(call, found)
+    key = named or _session_of(call, found)
+    replace_known(found, state.session_secrets.of(key), check)
+    state.session_secrets.add(key, found.known)
+    return found, key
 
 
 def _session_of(call: Call[SessionEndRequest], found: Capture) -> str:

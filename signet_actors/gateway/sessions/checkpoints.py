@@ -28,9 +28,11 @@ from signet_actors.domain.checkpoints import (
     normalized_project,
     prompt_line,
 )
+from signet_actors.domain.redaction.scan import without_known
 from signet_actors.domain.text_cut import beginning_of
 from signet_actors.errors import InvalidRequest, SignetError
 from signet_actors.gateway.sessions.ledger import RecallLedger
+from signet_actors.gateway.sessions.session_secrets import SessionSecrets
 from signet_actors.protocol.checkpoints import CheckpointRecorded, NewCheckpoint, RecordCheckpoint
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.bus_client import BusClient
@@ -94,7 +96,8 @@ class SessionCheckpoints:
         log: FilteringBoundLogger,
         new_id: Callable[[], str],
         settings: Callable[[], ContinuityConfig],
-        without_secrets: Callable[[str], str],
+        without_secrets: Callable[[str, dict[str, str]], str],
+        secrets: SessionSecrets,
     ) -> None:
         self._bus = bus
         self._ledger = ledger
@@ -103,6 +106,7 @@ class SessionCheckpoints:
         self._new_id = new_id
         self._settings = settings
         self._without_secrets = without_secrets
+        self._secrets = secrets
         self._sessions: OrderedDict[tuple[str, str], Activity] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
         self._wake: asyncio.Event | None = None
@@ -341,7 +345,13 @@ class SessionCheckpoints:
 
     def _composed(self, activity: Activity, draft: Draft) -> NewCheckpoint:
         """Return the checkpoint without secrets. Takes milliseconds if there is much to search."""
-        clean = self._cleaned
+        known = self._secrets.of(activity.key)
+        for text in (*draft.prompts, *draft.queries, draft.context or ""):
+            self._cleaned(text, known)
+
+        def clean(text: str) -> str:  # a secret that one of the texts names stands in others, too
+            return without_known(self._cleaned(text, known), known)
+
         project = clean(draft.project or "") or None
         lines = (prompt_line(clean(text)) for text in draft.prompts)
         queries = tuple(line[:QUERY_CHARS] for line in map(prompt_line, map(clean, draft.queries)) if line)
@@ -367,9 +377,9 @@ class SessionCheckpoints:
             project=project,
         )
 
-    def _cleaned(self, text: str) -> str:
+    def _cleaned(self, text: str, known: dict[str, str]) -> str:
         try:
-            return self._without_secrets(text)
+            return self._without_secrets(text, known)
         except InvalidRequest:  # more secrets than one text may have
             return ""
 
