@@ -41,6 +41,8 @@ _CLOSING: Final = " \t\r\n\"')*_"
 MIN_CHARS: Final = 3
 MAX_SEARCHES: Final = 8
 
+SWITCHED_OFF: Final = "[signet: memory does not work now, because the user has switched it off for this session]"
+"""What the model is told then."""
 _BLANKS: Final = " \t\r\n\u00a0\u200b\u2060\ufeff"
 _OFF_REQUEST: Final = re.compile(
     rf"^## My request(?: for Codex)?:[{_BLANKS}]{{0,99}}{re.escape(OFF_MARK)}", re.MULTILINE | re.IGNORECASE

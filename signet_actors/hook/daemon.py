@@ -38,6 +38,8 @@ REASONS_TO_GIVE_UP = frozenset(("invalid_request", "payload_too_large", "conflic
 REASONS_NOT_TO_KEEP = frozenset(("no_hooks", "bypassed", "claimed", "disabled", "other_project", "review"))
 """Why a report is not stored although nothing failed: as the user wants it, or another path has the session."""
 CHECKPOINT = "/session-checkpoint-extract"
+PROMPT = "/user-prompt-submit"
+"""Kept only to switch memory off for its session."""
 MAX_KEY_CHARS = 200
 """Of an idempotency key that is repeated as a header; the body always has it."""
 _MAX_SMALL_FILE_BYTES = 4096
@@ -304,6 +306,8 @@ def status_of_report(path: str, body: dict[str, Any], answer: dict[str, Any]) ->
         return 200 if type(answer.get("memoriesSaved")) is int else 500
     if path.endswith("/compaction-complete"):
         return 200 if answer.get("success") is True else 500
+    if path.endswith(PROMPT):
+        return 200 if answer.get("bypassed") is True else 500
     return 200 if answer.get("saved") is True else 500
 
 

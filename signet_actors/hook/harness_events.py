@@ -124,6 +124,7 @@ def max_inject_chars(harness: str) -> int:
 def request_of(hook: Hook, event: dict[str, Any], options: Options) -> dict[str, Any]:
     """Return the body of the hook's request."""
     session = _text(event, "session_id") or _text(event, "sessionKey") or _text(event, "conversation_id")
+    session = session.strip().removeprefix("session:").strip()  # as the daemon names it
     project = options.project or _text(event, "cwd") or _text(event, "project") or _first_root(event)
     if project in (".", "..") or project.startswith(("./", "../")):
         project = os.path.join(os.environ.get("PWD", ""), project)  # os.getcwd fails in a directory that was removed
@@ -170,6 +171,12 @@ def text_for_agent(hook: Hook, answer: dict[str, Any], harness: str) -> str:
     return ""
 
 
+def prompt_of(event: dict[str, Any]) -> str:
+    """Return what the user sent, in any length."""
+    value = event.get("prompt") or event.get("userMessage")
+    return value if isinstance(value, str) else ""
+
+
 def _text(event: dict[str, Any], name: str, limit: int = 4096) -> str:
     value = event.get(name)
     return value[:limit] if isinstance(value, str) else ""
@@ -186,8 +193,7 @@ def _session_start(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _user_prompt_submit(event: dict[str, Any]) -> dict[str, Any]:
-    value = event.get("prompt") or event.get("userMessage")
-    prompt, half = value if isinstance(value, str) else "", PROMPT_CHARS // 2
+    prompt, half = prompt_of(event), PROMPT_CHARS // 2
     return {
         "userPrompt": prompt if len(prompt) <= PROMPT_CHARS else f"{prompt[:half]}\n{prompt[-half:]}",
         "lastAssistantMessage": _text(event, "last_assistant_message", MESSAGE_CHARS),

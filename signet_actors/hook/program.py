@@ -24,6 +24,7 @@ import time
 
 from signet_actors.hook.daemon import (
     CHECKPOINT,
+    PROMPT,
     START_IT,
     Address,
     NoAnswer,
@@ -45,10 +46,12 @@ from signet_actors.hook.harness_events import (
     is_switched_off,
     limit_of,
     max_inject_chars,
+    prompt_of,
     request_of,
     text_for_agent,
 )
 from signet_actors.hook.injected_text import fitted
+from signet_actors.hook.off_mark import is_in_transcript, switch_request, switches_off, told, transcript_with_mark
 from signet_actors.hook.spool import FINAL_REFUSALS, Spool, SpoolFull
 
 TYPE_CHECKING = False
@@ -171,14 +174,22 @@ class _Call:
         self.destination = str(self.address) if named else ""
         """The URL of the daemon that this request is for; empty for the daemon of the workspace."""
         self.body = request_of(hook, event, options)
+        self.transcript = str(event.get("transcript_path") or "")
+        self.has_mark = hook.path.endswith(PROMPT) and switches_off(prompt_of(event))
+        if self.has_mark:  # and nothing else of what was said
+            self.body = switch_request(self.body)
 
     def run(self, output: _Output) -> None:
-        kept = self._keep() if self.hook.durable and self.body.get(self.hook.needs) else None
+        switch = self._switch_off(self.hook.path, self.body) if self.has_mark else self._waiting_switch()
+        wanted = switch is None and self.hook.durable and self.body.get(self.hook.needs)
+        kept = self._keep() if wanted else None
         output.kept = kept is not None
         try:
             if self.address is None:
                 raise self.no_address or NoAnswer("no daemon was found")
             address = self.address
+            if switch is not None and not self.has_mark:
+                self._deliver(address, switch)
             headers = headers_of(self.body, self.harness, self.environ, address)
             answer = post(address, self.hook.path, self.body, headers, self.deadline)
             if self.hook.injects and not isinstance(answer.get("inject"), str):
@@ -186,25 +197,68 @@ class _Call:
             if self.hook.durable and status_of_report(self.hook.path, self.body, answer) >= 500:
                 raise NoAnswer(f"the program at {address} did not say that it has the report", "Check `signet status`.")
         except NoAnswer as no_answer:
-            output.kept = kept is not None and no_answer.status not in FINAL_REFUSALS
-            output.waiting, output.is_full = self._waiting()
-            is_ours = no_answer.remedy == START_IT and not self.environ.get("SIGNET_DAEMON_URL")
-            refusal = refused_start(self.workspace) if is_ours else ""
-            if refusal:
-                fix = "Correct it with `signet config edit`, then start the daemon with `signet start`."
-                no_answer = NoAnswer(f"the daemon could not start: {refusal.rstrip('.')}", fix)
-            output.report(no_answer)
-            if kept is not None and not output.kept:
-                self.spool.set_aside(kept)
+            self._report(output, no_answer, kept, switch)
             return
         output.answer(answer)
         try:
             if kept is not None:
                 self.spool.remove(kept)
+            if switch is not None and self.has_mark and status_of_report(self.hook.path, self.body, answer) < 500:
+                self.spool.remove(switch)
             if self.spool.due():
                 self._drain(address)
         except OSError:
             return  # the answer is given; what waits is sent by a later hook
+
+    def _report(self, output: _Output, no_answer: NoAnswer, kept: str | None, switch: str | None) -> None:
+        """Print why there is no answer, and note what is to be known of the session when there is one again."""
+        output.kept = kept is not None and no_answer.status not in FINAL_REFUSALS
+        output.waiting, output.is_full = self._waiting()
+        is_ours = no_answer.remedy == START_IT and not self.environ.get("SIGNET_DAEMON_URL")
+        refusal = refused_start(self.workspace) if is_ours else ""
+        if refusal:
+            fix = "Correct it with `signet config edit`, then start the daemon with `signet start`."
+            no_answer = NoAnswer(f"the daemon could not start: {refusal.rstrip('.')}", fix)
+        if self.has_mark and "sessionKey" in self.body:
+            output.tell(told(is_kept=switch is not None))
+        elif switch is not None:
+            no_answer = NoAnswer("the user has switched memory off for this session", "")
+        output.report(no_answer)
+        if kept is not None and not output.kept:
+            self.spool.set_aside(kept)
+        if switch is None and "sessionKey" in self.body and is_in_transcript(self.body, self.transcript):
+            switch = self._switch_off(HOOKS["checkpoint"].path, transcript_with_mark(self.body))
+        if switch is not None:
+            self.spool.sync(switch)
+
+    def _switch_off(self, path: str, request: dict[str, Any]) -> str | None:
+        """Keep that memory is off for the session, until the daemon has it; return its name, None if it cannot be."""
+        if "sessionKey" not in self.body:
+            return None
+        request = {**request, "idempotencyKey": f"hook-{os.urandom(16).hex()}"}
+        try:
+            return self.spool.switch_off(path, request, destination=self.destination, harness=self.harness)
+        except OSError:
+            return None
+
+    def _waiting_switch(self) -> str | None:
+        try:
+            return self.spool.switch_of(self.body.get("sessionKey", ""))
+        except OSError:
+            return None
+
+    def _deliver(self, address: Address, switch: str) -> None:
+        """Have the daemon switch memory off for the session, before it hears more of that. Raises NoAnswer."""
+        try:
+            entry = self.spool.read(switch)
+        except FileNotFoundError:  # another process has delivered it
+            return
+        path, body = entry["path"], entry["body"]
+        answer = post(address, path, body, headers_of(body, self.harness, self.environ, address), self.deadline)
+        if status_of_report(path, body, answer) >= 500:
+            raise NoAnswer(f"the daemon at {address} did not switch memory off", "Check `signet status`.")
+        if entry["destination"] == self.destination:
+            self.spool.remove(switch)
 
     def _drain(self, address: Address) -> None:
         """Send what is due, in a process of its own: the harness waits for this one."""
@@ -301,7 +355,7 @@ class _Output:
         if hook is None:
             return
         if hook.answers:
-            failure = {"error": f"{why}. {why.remedy}", "spooled": self.kept}
+            failure = {"error": f"{why}. {why.remedy}".rstrip(), "spooled": self.kept}
             self._print(json.dumps(failure, ensure_ascii=False) + "\n")
         elif hook.path.endswith("/session-start") or (self._is_deferred and is_first_prompt(self._event)):
             line = f"Signet: no memory in this session, because {why}. {why.remedy}".rstrip()
@@ -309,6 +363,11 @@ class _Output:
                 line += f" {self.waiting} {'report waits' if self.waiting == 1 else 'reports wait'} for it"
                 line += " (no more fit: the next ones are lost)." if self.is_full else "."
             self._print(self._injection(line, visible=hook.path.endswith("/session-start")))
+
+    def tell(self, text: str) -> None:
+        """Print a text for the agent, which the user sees, too."""
+        shown = self._injection(text, visible=not self._is_deferred)
+        self._print(json.dumps({"inject": text}) + "\n" if self._as_json else shown)
 
     def _injection(self, text: str, *, visible: bool = False) -> str:
         """Return the output that puts the text into the agent's context; ``visible``: the user sees it, too."""

@@ -6,6 +6,8 @@ of the same session. The spool has a bound, and what it has accepted it never dr
 accept is kept as ``NAME.rejected`` for a week, the newest up to the bound; one that it does not want leaves no file. A
 name begins with the time at which the request is sent next, so one that fails makes room for those behind it.
 
+While the request that switches memory off for a session waits, nothing else of that session is kept.
+
 Source: docs/guides/claude-code.md "While the daemon is away"; docs/decisions.md 3, 28.
 """
 
@@ -43,6 +45,8 @@ _ENDING = ".json"
 _DRAFT_ENDING = ".draft"
 REJECTED_ENDING = ".rejected"
 _ABANDONED_DRAFT_S = 60
+_SWITCH = "off"
+"""Begins what in its name tells the switch of a session from other requests."""
 
 
 class SpoolFull(Exception):
@@ -91,34 +95,82 @@ class Spool:
         ``destination``: the URL of the daemon that it is for; empty for the daemon of the workspace. A reader never
         finds a part: the file is complete and on disk before it gets its name.
         """
-        entry = {"path": path, "destination": destination, "harness": harness, "body": body}
-        content = json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        content = _encoded({"path": path, "destination": destination, "harness": harness, "body": body})
+        self._make_directory()
+        self._refuse_excess(len(content))
+        source = _digest(replaces) if replaces else f"{os.getpid()}"
+        name = f"{time.time_ns():020d}-{source}{_ENDING}"
+        self._write(name, content, sync=True)
+        if replaces:
+            for other in self.waiting():
+                if other != name and _parsed_name(other)[1] == source:
+                    self.remove(other)
+        return name
+
+    def _make_directory(self) -> None:
         if not os.path.isdir(self.directory):
             before = os.umask(0o077)  # the mode is for the last directory only
             try:
                 os.makedirs(self.directory, mode=0o700, exist_ok=True)
             finally:
                 os.umask(before)
-        self._refuse_excess(len(content))
-        source = _digest(replaces) if replaces else f"{os.getpid()}"
-        name = f"{time.time_ns():020d}-{source}{_ENDING}"
-        draft = os.path.join(self.directory, name + _DRAFT_ENDING)
+
+    def _write(self, name: str, content: bytes, *, sync: bool) -> None:
+        draft = os.path.join(self.directory, f"{name}.{os.getpid()}{_DRAFT_ENDING}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(draft, flags, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(content)
                 file.flush()
-                os.fsync(file.fileno())
+                if sync:
+                    os.fsync(file.fileno())
             os.rename(draft, os.path.join(self.directory, name))
         except BaseException:
             os.unlink(draft)
             raise
-        if replaces:
-            for other in self.waiting():
-                if other != name and _parsed_name(other)[1] == source:
-                    self.remove(other)
+
+    def switch_off(self, path: str, body: dict[str, Any], *, destination: str, harness: str) -> str:
+        """Store the request that switches memory off for its session, and keep nothing else of that; return its name.
+
+        It is sent before all that waits, has room however much that is, and is never given up. ``sync`` it if the
+        daemon does not confirm it.
+        """
+        key = body["sessionKey"]
+        name = self.switch_of(key) or f"{0:020d}-{_switch_source(key)}{_ENDING}"
+        self._make_directory()
+        content = _encoded({"path": path, "destination": destination, "harness": harness, "body": body})
+        self._write(name, content, sync=False)
+        self._forget(key)
         return name
+
+    def sync(self, name: str) -> None:
+        """Have a request on the disk, unless the daemon has it already."""
+        try:
+            descriptor = open_own(os.path.join(self.directory, name))
+        except FileNotFoundError:
+            return
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def switch_of(self, key: str) -> str | None:
+        """Return the name of the waiting request that switches memory off for the session, None if there is none."""
+        switches = list(filter(_is_switch, self.waiting()))
+        source = _switch_source(key) if switches else ""
+        return next((name for name in switches if _parsed_name(name)[1] == source), None)
+
+    def _forget(self, key: str) -> None:
+        """Remove all that is kept of the session, also what was set aside, but for its switch."""
+        member = _encoded({"sessionKey": key})[1:-1]  # within a text, its quotation marks have a backslash
+        for name in os.listdir(self.directory):
+            try:
+                with os.fdopen(open_own(os.path.join(self.directory, name)), "rb") as file:
+                    if not _is_switch(name) and member in file.read():
+                        self.remove(name)
+            except OSError:  # a directory, a file of another user, or one that another process has removed
+                continue
 
     def remove(self, name: str) -> None:
         """Remove a request that the daemon has. Another process may have done so already."""
@@ -173,6 +225,7 @@ class Spool:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._remove_expired()
+            self._remove_of_switched_off()
             self._send_due(send, most, destinations)
         except BlockingIOError:
             return
@@ -188,13 +241,21 @@ class Spool:
             except OSError:  # a directory, or another process has removed it
                 continue
 
+    def _remove_of_switched_off(self) -> None:
+        """Remove what was stored at the same time as the switch of its session."""
+        for name in filter(_is_switch, self.waiting()):
+            try:
+                self._forget(self.read(name)["body"]["sessionKey"])
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
+                continue  # it is set aside, or gone
+
     def _send_due(
         self, send: Callable[[str, dict[str, Any], str], int], most: int, destinations: Collection[str]
     ) -> None:
         unanswered = sent = 0
         for name in self.due():
             try:
-                entry = self._read(name)
+                entry = self.read(name)
             except FileNotFoundError:
                 continue
             except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -212,9 +273,9 @@ class Spool:
             elif status in FINAL_REFUSALS:
                 self.set_aside(name)
             else:
-                self.put_off(name, is_failure=status in FAILURES)
+                self.put_off(name, is_failure=status in FAILURES and not _is_switch(name))
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def read(self, name: str) -> dict[str, Any]:
         """Return the entry. Raises ValueError and others if the file has another form."""
         with os.fdopen(open_own(os.path.join(self.directory, name)), "rb") as file:
             entry = json.loads(file.read(MAX_ENTRY_BYTES + 1))
@@ -248,6 +309,18 @@ class Spool:
 def was_put_off(name: str) -> bool:
     """Return whether a waiting request was sent again at least once, and was not accepted."""
     return name.count("-") > 1
+
+
+def _encoded(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _switch_source(key: str) -> str:
+    return _SWITCH + _digest(key)
+
+
+def _is_switch(name: str) -> bool:
+    return _parsed_name(name)[1].startswith(_SWITCH)
 
 
 def _digest(text: str) -> str:

@@ -170,6 +170,7 @@ class HookOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     ``reason``: no_hooks, bypassed, other_project, claimed, disabled, review, busy, timeout, internal, or the error code
     of a request to the API.
+    ``bypassed``: memory is switched off for the session, by this prompt or before; that is on disk.
     ``claimedBy``: the path that has the session. ``sessionKnown``: an earlier hook named the session.
     """
 

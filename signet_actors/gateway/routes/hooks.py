@@ -15,7 +15,7 @@ from msgspec import UNSET
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.near_duplicates import repeats, search_text
 from signet_actors.domain.program_text import planned_in, summary_of
-from signet_actors.domain.prompt_terms import PromptTerms, switches_off
+from signet_actors.domain.prompt_terms import SWITCHED_OFF, PromptTerms, switches_off
 from signet_actors.domain.session_inject import Line, memory_lines
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.http.responses import joined_tags
@@ -31,8 +31,14 @@ from signet_actors.gateway.routes.checkpoints import TURN, keep_soon
 from signet_actors.gateway.routes.recall import recall_memories
 from signet_actors.gateway.routes.remember import note_remembered, store_text
 from signet_actors.gateway.routes.session_memories import record_ratings
-from signet_actors.gateway.sessions import hook_runner
-from signet_actors.gateway.sessions.hook_runner import LATE_HEADER, HookSession, Skipped, run_hook, runtime_path
+from signet_actors.gateway.sessions.hook_runner import (
+    LATE_HEADER,
+    SWITCHED_OFF_UNSTORED,
+    HookSession,
+    Skipped,
+    run_hook,
+    runtime_path,
+)
 from signet_actors.gateway.sessions.prompt_memories import offered_memories, sessions_of_day
 from signet_actors.gateway.sessions.prompt_text import terms_of_prompt
 from signet_actors.gateway.sessions.session_start import start_reply, start_with_prompt
@@ -144,8 +150,10 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
         if is_switch and session.key is None:
             raise Skipped("no_session")
         if is_switch:
-            told = hook_runner.SWITCHED_OFF if session.is_switch_stored else hook_runner.SWITCHED_OFF_UNSTORED
-            return UserPromptReply(inject=told, dynamic_context=told, engine="disabled")
+            is_stored = session.is_switch_stored
+            told = SWITCHED_OFF if is_stored else SWITCHED_OFF_UNSTORED
+            reply = UserPromptReply(inject=told, dynamic_context=told, engine="disabled")
+            return msgspec.structs.replace(reply, bypassed=True) if is_stored else reply
         if session.context is not None:
             session.context.awaits_summary = False
         was_off = session.key is not None and call.state.ledger.was_bypassed(session.key)

@@ -41,7 +41,6 @@ _BEGINNING_BYTES: Final = 8 << 20
 """Of a transcript that are read for the directory in which it begins."""
 OFF_WAIT_S: Final = 0.4
 """Longest wait for the switch to be on disk."""
-SWITCHED_OFF: Final = "[signet: memory does not work now, because the user has switched it off for this session]"
 SWITCHED_OFF_UNSTORED: Final = (
     "[signet: memory does not work now, because the user has switched it off for this session; this is not on disk yet,"
     " so if the daemon restarts soon, the user must switch it off again]"
@@ -151,7 +150,7 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool, switches_off
         context = await _context(call, key, stores=stores)
         if await is_elsewhere(call, context):
             return Skip(OTHER_PROJECT)
-    is_late = bool(parse_flag(call.headers.get(LATE_HEADER, "")))
+    is_late = bool(parse_flag(call.headers.get(LATE_HEADER, ""))) and not switches_off  # which is kept in any case
     session, known, claimed_by, stored = state.sessions.enter(key, runtime_path(call), agent_id, late=is_late)
     if claimed_by is not None:
         return Skip("claimed", known=True, claimed_by=claimed_by)

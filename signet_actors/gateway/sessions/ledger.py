@@ -188,6 +188,9 @@ class RecallLedger:
     async def store_bypass(self, command: SetBypass, *, trace_id: str) -> None:
         """Switch memory off or on for the session of all agents, in the store too. Raises SignetError."""
         async with self._flushing:  # an earlier switch that waits to be stored must not follow this one
+            earlier = self._switched_off.get(command.session_key)
+            if earlier is not None and not command.bypassed:  # it was off, if only for a moment
+                await self._bus.ask_writer(earlier, trace_id=trace_id)
             await self._bus.ask_writer(command, trace_id=trace_id)
             if command.bypassed or self.was_bypassed(command.session_key):
                 self._bypassed[command.session_key] = command.bypassed
