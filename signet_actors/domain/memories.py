@@ -48,12 +48,11 @@ IMPORTED_SOURCE_TYPES: Final = (
     "mem0",
 )
 """Source types of what ``signet import`` brings: a start shows it only if it was asked for."""
-PREFERRED_TYPES: Final = ("preference", "decision", "rule", "constraint")
-"""Types of memories that a start shows; the first ones before the others."""
-
 DEFAULT_TYPE = "fact"
 CONSTRAINT_TYPES: Final = ("rule", "constraint")
 """Types of memories that hold in every session, if they were named or are orders in form."""
+PREFERRED_TYPES: Final = (("preference",), ("decision",), CONSTRAINT_TYPES)
+"""Types of memories that a start shows, the first ones before the others: the last ones by a word such as *must*."""
 TypeSource = Literal["named", "order"]
 MEMORY_TYPES = (
     "fact",

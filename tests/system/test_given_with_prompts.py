@@ -107,6 +107,27 @@ def test_a_start_marks_what_is_outdated_and_gives_the_newer_memory_before_it(dae
     assert "(see the newer " in older
 
 
+def test_sentences_with_a_word_of_a_rule_push_no_preference_or_decision_out_of_a_start(daemon: LiveDaemon) -> None:
+    project = "/home/ada/reports"
+    preferences = [f"Answer Ada in {language}, whatever the language of the code" for language in ("German", "Dutch")]
+    decisions = [f"Reports are rendered by {name} since the spring" for name in ("Typst", "Quarto")]
+    for number in range(80):
+        for text in ("must have run before the export", "always takes an hour", "never came back from the archive"):
+            daemon.api.remember(f"Report {number} {text} of day {number}", project=project)
+        if number == 40:
+            for kind, texts in (("preference", preferences), ("decision", decisions)):
+                for text in texts:
+                    daemon.api.remember(text, type=kind, project=project, importance=0.5)
+    kinds = {row["type"] for row in daemon.api.recall("report 7 export archive", project=project)["results"]}
+    assert "rule" in kinds or "constraint" in kinds, kinds
+    start = hook(daemon.api, "session-start", "reports", project=project)["inject"]
+    assert "Active Constraints" not in start
+    given_lines = [line for line in start.splitlines() if line.startswith("- ")]
+    wanted = [*preferences, *decisions]
+    assert sorted(line[2:].partition(" (")[0] for line in given_lines[:4]) == sorted(wanted), start
+    assert len(given_lines) <= 10, start
+
+
 def test_of_two_that_answer_the_newer_one_stands_first(daemon: LiveDaemon) -> None:
     rows = daemon.api.recall("on which port runs the staging API?", project=HERE)["results"]
     assert [row["content"] for row in rows[:2]] == [

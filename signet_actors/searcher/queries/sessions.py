@@ -32,6 +32,8 @@ from signet_actors.store.reads.contents import memories_by_seq
 
 LAST_SESSIONS: Final = 20
 """Of a project, in which what was asked for counts."""
+MOST_INFERRED: Final = 5
+"""Of the rules and constraints whose type a word in a sentence told."""
 MOST_CORRECTED: Final = 25
 """Of each list of a start, so many are looked up: it shows no more."""
 RECALLED_LATELY: Final = 2000
@@ -85,10 +87,14 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
     ranks = columns.constraint_ranks(size)
     binding = allowed & (ranks > 0)
     others = allowed & ~binding
-    if not query.of_all_types:
-        others &= columns.with_texts("type", PREFERRED_TYPES, size)
+    if query.of_all_types:
+        best = _highest(reader, others, query, query.candidates)
+    else:
         others &= ~columns.with_texts("source_type", IMPORTED_SOURCE_TYPES, size)
-    best = _highest(reader, others, query, query.candidates)
+        of_types = [others & columns.with_texts("type", types, size) for types in PREFERRED_TYPES]
+        most = (query.candidates, query.candidates, MOST_INFERRED)
+        best = np.concatenate([_highest(reader, rows, query, n) for rows, n in zip(of_types, most, strict=True)])
+        others = np.logical_or.reduce(of_types)
     asked: Seqs = np.zeros(0, np.int64)
     last_summary: int | None = None
     if not query.of_all_types:
@@ -187,15 +193,15 @@ def _highest(reader: Reader, among: Mask, query: FindSessionStart, count: int) -
 
 
 def _by_score(query: FindSessionStart, memories: Mapping[int, Memory]) -> list[int]:
-    """Return the rows of preferences before other types, each the project's first, then those of the highest score.
+    """Return the rows in the order of their types, of each the project's first, then those of the highest score.
 
     Of all types, those count whose score is still high enough.
     """
     weighed = [(seq, memory, _score(query, memory)) for seq, memory in memories.items()]
     if query.of_all_types:
         weighed = [each for each in weighed if each[2] > query.min_score]
-    preferred = PREFERRED_TYPES[0] if not query.of_all_types else None
-    weighed.sort(key=lambda each: (each[1].type != preferred, each[1].project != query.project, -each[2], each[1].id))
+    places = {} if query.of_all_types else {name: at for at, types in enumerate(PREFERRED_TYPES) for name in types}
+    weighed.sort(key=lambda each: (places.get(each[1].type, 0), each[1].project != query.project, -each[2], each[1].id))
     return [seq for seq, _, _ in weighed[: query.limit]]
 
 
