@@ -181,7 +181,10 @@ def _checked(text: str) -> Config:
     """Return the text as a configuration; raise ConfigError, with every problem, if it is not a valid one."""
     with tempfile.TemporaryDirectory() as directory:
         Workspace(Path(directory)).config_file.write_text(text, encoding="utf-8")
-        return load_config(Path(directory), {}, strict=True).config
+        try:
+            return load_config(Path(directory), {}, strict=True).config
+        except InvalidConfig as error:
+            raise ConfigError(error.detail) from None  # not that of the workspace
 
 
 def _how_to_apply(workspace: Path, before: str, after: str) -> str:

@@ -48,6 +48,8 @@ REMEDIES: dict[ErrorCode, str] = {
     ErrorCode.INTERNAL: "`signet logs --level error` shows the cause.",
 }
 
+CORRECT_CONFIG = "Correct it with `signet config edit`."
+
 STATUS_REMEDIES: dict[str, str] = {
     "pinned_requires_force": "`--force` deletes it anyway.",
     "version_conflict": "It has changed in the meantime: check it with `signet show ID`, then decide.",
@@ -81,6 +83,12 @@ def remedy(error: SignetError) -> str:
         if error.code is ErrorCode.STORAGE_FULL and "nothing was applied" in error.detail:
             return "Free some disk space. Recall still works."
         return STATUS_REMEDIES.get(str(_answer(error).get("status"))) or REMEDIES.get(error.code, "")
+    if isinstance(error, ConfigError):
+        from signet_actors.config.load import InvalidConfig  # noqa: PLC0415 - slow; only for an error
+        from signet_actors.config.workspace import CONFIG_FILE_NAME  # noqa: PLC0415 - likewise
+
+        in_file = isinstance(error, InvalidConfig) and error.detail.startswith(CONFIG_FILE_NAME)
+        return CORRECT_CONFIG if in_file else ""  # not of an environment variable
     return REMEDIES[error.code] if isinstance(error, OutcomeUnknown) else ""
 
 

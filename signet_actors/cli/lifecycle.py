@@ -144,7 +144,8 @@ def start_daemon(invocation: Invocation, timeout: float) -> str:
     load_config(workspace, invocation.settings)
     from signet_actors.cli.harnesses.registry import connected_titles  # noqa: PLC0415 - only for a start
 
-    if not workspace.exists() and (names := " and ".join(connected_titles(invocation.environ))):
+    named = invocation.environment.get(WORKSPACE_VARIABLE)  # who names a directory means it
+    if not named and not workspace.exists() and (names := " and ".join(connected_titles(invocation.environ))):
         print_message(
             f"{workspace} does not exist, although {names} {'are' if ' and ' in names else 'is'} connected: a new,"
             " empty workspace is made. If yours was moved, stop this daemon, then"

@@ -156,6 +156,7 @@ def remember(
         return
     if not on_terminal():
         click.echo(one_line(ids[0]))
+        _print_similar(invocation, stored.get("similar") or [])  # on standard error: it may be an agent that asks
         return
     about = [one_line(stored.get("type")), one_line(tags_text(stored.get("tags")).replace(",", ", "))]
     about += [f"project {project_name({'project': project})}"] if project else []

@@ -16,7 +16,7 @@ import click
 from signet_actors.cli.invocation import advised
 from signet_actors.cli.presentation import in_colour, on_terminal, one_line, printable, tags_text
 from signet_actors.cli.times import time_text
-from signet_actors.cli.wrapping import LEAST_VALUE, cell_count, cut, terminal_width, wrap
+from signet_actors.cli.wrapping import LEAST_VALUE, cell_count, cut, terminal_width, wrap, wrap_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,6 +61,7 @@ def print_memories(
             click.echo("\t".join(one_line(cell) for cell in leading + cells))
         return
     ids = short_ids(rows)
+    names = {_id(row): id_ for row, id_ in zip(rows, ids, strict=True)}
     leads = [_lead(row, lead) for row in rows]
     indent = max(map(cell_count, leads), default=0) + 2
     room = terminal_width() - indent
@@ -79,7 +80,8 @@ def print_memories(
         click.echo((begin + lines[0]).rstrip())
         for line in lines[1:]:
             click.echo(f"{' ' * indent}{line}".rstrip())
-        click.echo(" " * indent + _styled(cut(_about(row, id_, lead), room), dim=True))
+        for line in filter(None, wrap_parts(_about(row, names, lead, room), room)):
+            click.echo(" " * indent + _styled(line, dim=True))
 
 
 def _lines_about(text: str, asked: str, width: int) -> tuple[list[str], bool]:
@@ -161,22 +163,29 @@ def relevance_of(row: Mapping[str, Any]) -> float:
     return float(row.get("relevance") or 0)
 
 
-def _about(row: Mapping[str, Any], id_: str, lead: str) -> str:
-    """Return what there is to say about the memory: where it comes from, and when it was made unless that leads."""
+def _about(row: Mapping[str, Any], names: Mapping[str, str], lead: str, room: int) -> tuple[str, ...]:
+    """Return what there is to say about the memory: where it comes from, and when it was made unless that leads.
+
+    ``names``: the short ids of what is shown. File and tags take one line each at most.
+    """
+    id_ = names[_id(row)]
     is_session = row.get("type") == TURN or row.get("subject_type") == "session"
     path, who = one_line(row.get("source_path")), one_line(row.get("who"))
-    parts = (
+    newer, older = str(row.get("newer_id") or ""), str(row.get("older_id") or "")
+    return (
         f"session {id_}" if is_session else id_,
         "" if is_session else one_line(row.get("type")),
         time_text(row.get("created_at")) if lead == "relevance" else "",
         f"recoverable until {time_text(row['recoverable_until'])}" if row.get("recoverable_until") else "",
-        f"see the newer {short_id(row['newer_id'])}" if row.get("newer_id") else "",
+        f"see the newer {names.get(newer) or one_line(_beginning(newer, 'unknown', [newer]))}" if newer else "",
+        f"newer than {names.get(older, one_line(older))}" if older else "",
         "pinned" if row.get("pinned") else "",
         project_name(row) if is_session else f"project {project_name(row)}" if row.get("project") else "",
-        "/".join(path.rstrip("/").split("/")[-2:]) or ("" if is_session or who in _WITHOUT_NAME else who),
-        "" if is_session else one_line(tags_text(row.get("tags")).replace(",", ", ")),
+        cut(
+            "/".join(path.rstrip("/").split("/")[-2:]) or ("" if is_session or who in _WITHOUT_NAME else who), room - 2
+        ),
+        cut("" if is_session else one_line(tags_text(row.get("tags")).replace(",", ", ")), room - 2),
     )
-    return SEPARATOR.join(part for part in parts if part)
 
 
 def project_name(row: Mapping[str, Any]) -> str:

@@ -84,7 +84,9 @@ def providers(invocation: Invocation) -> None:
     if missing is None and reported and not any(is_serving(model) for model in reported):
         click.echo()
         worst = next((model for model in reported if model.get("name") == "none"), reported[0])
-        print_wrapped(f"No model is available: storing and recall work, jobs wait. To fix it: {model_remedy(worst)}.")
+        print_wrapped(
+            f"No model is available: storing and recall work, jobs wait. To fix it: {model_remedy(worst)}.", chop=False
+        )
     for note in body.get("notes") or []:
         print_wrapped(note_text(note), indent=2)
 

@@ -5,7 +5,8 @@ Source: memory-api.txt "POST /api/memory/recall"; docs/compatibility.md "Real cl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -20,6 +21,11 @@ from signet_actors.cli.times import SINCE, UNTIL
 if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
     from signet_actors.cli.reply import DaemonReply
+
+RECALL: Final = "/api/memory/recall"
+MOST_ROWS: Final = 100
+LEAD: Final = "temporal_start_at"
+MORE: Final = "; there may be more (-n)"
 
 
 @click.command()
@@ -76,27 +82,25 @@ def recall(
     if turns and type_:
         raise click.UsageError("give --turns or --type, not both")
     client = invocation.client()
-    answer = client.ask(
-        "/api/memory/recall",
-        {
-            "query": " ".join(query),
-            "limit": limit,
-            "type": TURN if turns else type_,
-            "tags": split_tags(tags),
-            "who": who,
-            "since": since,
-            "until": until,
-            "project": project,
-            "scope": scope,
-            "pinned": pinned,
-            "importance_min": importance_min,
-            "min_score": min_score,
-            "min_relevance": min_relevance,
-            "explain": explain,
-            "explainId": explain_id and full_id(client, explain_id, agent=agent),
-            "agentId": agent,
-        },
-    )
+    asked = {
+        "query": " ".join(query),
+        "limit": limit,
+        "type": TURN if turns else type_,
+        "tags": split_tags(tags),
+        "who": who,
+        "since": since,
+        "until": until,
+        "project": project,
+        "scope": scope,
+        "pinned": pinned,
+        "importance_min": importance_min,
+        "min_score": min_score,
+        "min_relevance": min_relevance,
+        "explain": explain,
+        "explainId": explain_id and full_id(client, explain_id, agent=agent),
+        "agentId": agent,
+    }
+    answer = client.ask(RECALL, asked)
     results = answer.records("results")
     if invocation.as_json:
         print_answer(answer)
@@ -112,7 +116,13 @@ def recall(
         print_memories(results, scored=True)
     else:
         is_all = everything or min_relevance is not None or min_score is not None
-        _print_found(answer, " ".join(query), limit, everything=is_all)
+        if results[0].get("subject_type"):  # a timeline, in which every entry lies in the time that was asked for
+            if not is_all and len(results) == limit and any(map(_is_imported, results)):
+                all_rows = client.ask(RECALL, {**asked, "limit": MOST_ROWS}).records("results")
+                results = [*filter(_is_session, results), *(row for row in all_rows if not _is_session(row))]
+            _print_timeline(results, limit, everything=is_all)
+        else:
+            _print_found(answer, " ".join(query), limit, everything=is_all)
     if explained:
         from signet_actors.cli.explanations import print_explained_id  # noqa: PLC0415 - only to explain
 
@@ -122,14 +132,9 @@ def recall(
 def _print_found(answer: DaemonReply, query: str, limit: int, *, everything: bool) -> None:
     """Print the memories that answer, then turns of sessions; the others only if ``everything`` is to be shown."""
     results = answer.records("results")
-    more = "; there may be more (-n)" if len(results) == limit else ""
-    if results[0].get("subject_type"):  # of a timeline, in which every entry lies in the time that was asked for
-        print_memories(results, lead="temporal_start_at")
-        print_message(f"{len(results)} found{more}")
-        return
-    answering = [row for row in results if relevance_of(row) >= ANSWERS]
-    answering.sort(key=lambda row: row.get("type") == TURN)
-    others = [row for row in results if relevance_of(row) < ANSWERS]
+    more = MORE if len(results) == limit else ""
+    answering = _in_order([row for row in results if relevance_of(row) >= ANSWERS])
+    others = _in_order([row for row in results if relevance_of(row) < ANSWERS])
     print_memories(answering, lead="relevance", asked=query)
     if others and everything:
         if answering:
@@ -142,3 +147,56 @@ def _print_found(answer: DaemonReply, query: str, limit: int, *, everything: boo
     print_message(
         f"{len(answering) or 'Nothing'} found with relevance {ANSWERS} or more{took}{by_words}{hidden or more}"
     )
+
+
+def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows by the number that is shown, memories before turns.
+
+    A newer memory that the ranking put before an older one with a higher number stays there, and is marked.
+    """
+    from signet_actors.domain.versions import are_alike  # noqa: PLC0415 - only for results
+
+    numbers = [round(relevance_of(row), 2) for row in rows]
+    placed = []
+    for at, row in enumerate(rows):
+        older = [
+            (numbers[later], str(other["id"]))
+            for later, other in enumerate(rows[at + 1 :], at + 1)
+            if numbers[later] > numbers[at]
+            and TURN not in {row.get("type"), other.get("type")}
+            and (
+                other.get("newer_id") == row["id"]
+                or (
+                    str(row.get("created_at")) > str(other.get("created_at"))
+                    and are_alike(str(row.get("content")), str(other.get("content")))
+                )
+            )
+        ]
+        number, older_id = max(older, default=(numbers[at], ""))
+        placed.append((number, {**row, "older_id": older_id}))
+    placed.sort(key=lambda each: (each[1].get("type") == TURN, -each[0]))
+    return [row for _, row in placed]
+
+
+def _print_timeline(rows: list[dict[str, Any]], limit: int, *, everything: bool) -> None:
+    """Print what happened at a time; of the notes that were imported then one line unless ``everything`` is wanted."""
+    imported = [] if everything else list(filter(_is_imported, rows))
+    if len(imported) > 1:
+        places = sorted({os.path.basename(os.path.dirname(str(row["source_path"]))) for row in imported})
+        told = f" from {places[0]}" if len(places) == 1 and places[0] else ""
+        many = " or more" if len(rows) >= MOST_ROWS else ""
+        rows = [row for row in rows if not _is_imported(row)][:limit]
+        about = {"content": f"{len(imported)}{many} notes imported{told} (--all lists them)", "subject_type": "memory"}
+        print_memories([*rows, {**about, LEAD: imported[0].get(LEAD)}], lead=LEAD)
+    else:
+        print_memories(rows, lead=LEAD)
+    print_message(f"{len(rows)} found{MORE if len(rows) == limit else ''}")
+
+
+def _is_imported(row: dict[str, Any]) -> bool:
+    """Return whether an entry of a timeline is a note that was imported then."""
+    return bool(row.get("source_path")) and row.get("temporal_facet") == "captured"
+
+
+def _is_session(row: dict[str, Any]) -> bool:
+    return row.get("subject_type") == "session"

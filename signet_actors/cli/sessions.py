@@ -12,12 +12,12 @@ import click
 
 from signet_actors.cli.invocation import agent_option, project_option, shared_options
 from signet_actors.cli.memory_ids import UnusableId
-from signet_actors.cli.memory_rows import SEPARATOR, project_name, short_ids
+from signet_actors.cli.memory_rows import project_name, short_ids
 from signet_actors.cli.presentation import counted, emphasised, on_terminal, one_line, print_message, printable
 from signet_actors.cli.reply import print_answer
 from signet_actors.cli.tables import print_fields, print_wrapped
 from signet_actors.cli.times import full_time_text, time_text
-from signet_actors.cli.wrapping import cell_count, terminal_width, wrap
+from signet_actors.cli.wrapping import cell_count, terminal_width, wrap, wrap_parts
 from signet_actors.errors import RequestRefused
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def sessions(invocation: Invocation, project: str | None, limit: int, offset: in
                 f"→ {one_line(row['summary'], SHOWN_PROMPT_CHARS)}", lead=" " * len(lead), indent=len(lead) + 2
             )
         about = (key, one_line(row.get("harness")), project_name(row), counted(row.get("turns"), "turn"))
-        print_wrapped(SEPARATOR.join(part for part in about if part), lead=" " * len(lead), indent=len(lead))
+        for line in wrap_parts(map(one_line, about), terminal_width() - len(lead)):
+            click.echo(" " * len(lead) + line)
     total = answer.body.get("total", offset + len(found))
     page = f"{offset + 1}-{offset + len(found)} of " if total != len(found) else ""
     after = offset + len(found)

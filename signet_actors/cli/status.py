@@ -17,7 +17,7 @@ from signet_actors.cli.presentation import counted, mark, on_terminal, one_line,
 from signet_actors.cli.reply import print_answer
 from signet_actors.cli.tables import Column, print_fields, print_table, print_wrapped
 from signet_actors.cli.times import full_time_text, time_text
-from signet_actors.cli.wrapping import terminal_width, wrap
+from signet_actors.cli.wrapping import terminal_width, wrap_parts
 from signet_actors.config.shared_storage import ADVICE, shared_storage
 from signet_actors.domain.providers import NO_PROVIDER
 from signet_actors.domain.retention import FIRST_CLOCK
@@ -62,7 +62,7 @@ def status(invocation: Invocation, verbose: bool) -> None:
     else:
         _print_sentence(invocation, body)
     for remark in (*_problems(body, verbose=verbose), *_configuration(invocation), *_storage(invocation)):
-        print_wrapped(invocation.advice(remark), indent=2)
+        print_wrapped(invocation.advice(remark), indent=2, chop=False)
 
 
 def _print_sentence(invocation: Invocation, body: dict[str, Any]) -> None:
@@ -79,8 +79,7 @@ def _print_sentence(invocation: Invocation, body: dict[str, Any]) -> None:
         _connected(invocation) if invocation.uses_workspace_daemon else "",
     ]
     is_well = body.get("status") == "running" and health in {"", "healthy"}
-    sentence = "\0· ".join(one_line(part).replace(" ", "\0") for part in parts if part)  # broken between its parts only
-    first, *more = (line.replace("\0", " ") for line in wrap(sentence, terminal_width() - 2))
+    first, *more = wrap_parts(map(one_line, parts), terminal_width() - 2)
     for line in (f"{mark('up' if is_well else 'down')} {first}", *(f"  {line}" for line in more)):
         click.echo(invocation.advice(line))
     named = ((body.get("providerResolution") or {}).get("extraction") or {}).get("resolved")
@@ -190,7 +189,7 @@ def _configuration(invocation: Invocation) -> Iterator[str]:
     try:
         warnings = load_config(invocation.workspace, invocation.settings).warnings
     except ConfigError:
-        warnings = ["it is not valid, and the daemon could not start with it; `signet config check` lists the errors"]
+        warnings = ["it is not valid, so a restart would fail; correct it with `signet config edit`"]
     yield from (f"configuration: {warning}" for warning in warnings)
 
 

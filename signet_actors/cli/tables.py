@@ -130,12 +130,15 @@ def field_lines(
     label = max((cell_count(name) for name, _, _ in fields), default=0) + 2
     room = width - indent - label
     for name, value, whole in fields:
+        chop = "`" not in value  # else it may have a command, which is to be copied
         title = style(_padded(f"{name}:" if name else "", label), bold=True)
         if room < LEAST_VALUE or (whole and cell_count(value) > room):
             yield " " * indent + title.rstrip()
-            yield from ([value] if whole else (" " * (indent + 2) + line for line in wrap(value, width - indent - 2)))
+            yield from (
+                [value] if whole else (" " * (indent + 2) + line for line in wrap(value, width - indent - 2, chop=chop))
+            )
             continue
-        first, *more = [value] if whole else wrap(value, room)
+        first, *more = [value] if whole else wrap(value, room, chop=chop)
         yield " " * indent + title + first
         yield from (" " * (indent + label) + line for line in more)
 

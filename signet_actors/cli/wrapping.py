@@ -8,10 +8,18 @@ Source: docs/cli.md "Output".
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 LEAST_VALUE = 20
 """Fewest cells beside the names of fields; otherwise the values stand below the names."""
-_HELD = "\0"
-"""Stands for a space at which no line is broken. Printable text has no such character."""
+_HELD: Final = "\N{NO-BREAK SPACE}"
+"""Stands for a space at which no line is broken, and takes a cell as that does."""
+_COMMAND: Final = re.compile("`(?! )[^`]+(?<! )`")
+"""A command between backquotes; not what stands between one and the next, as of a text that was cut within it."""
 
 
 def terminal_width() -> int:
@@ -35,15 +43,12 @@ def wrap_message(text: str, width: int) -> str:
 def wrap(text: str, width: int, *, taken: int = 0, chop: bool = True) -> list[str]:
     """Return the text in lines of at most ``width`` cells, broken between words and beside wide characters.
 
-    ``taken`` cells of the first line are in use. Without ``chop`` a command between backquotes is like a word, and a
-    word that is longer than a line is one line, so that both can be copied.
+    ``taken`` cells of the first line are in use. A command between backquotes is like a word if a line holds it.
+    Without ``chop`` that and a word are one line if they are longer, so that they can be copied.
     """
     if cell_count(text) + taken <= width:
         return [text]
-    if not chop:
-        parts = text.split("`")
-        parts[1::2] = (part.replace(" ", _HELD) for part in parts[1::2])
-        text = "`".join(parts)
+    text = _COMMAND.sub(lambda code: _held(code[0]) if not chop or cell_count(code[0]) <= width else code[0], text)
     lines: list[str] = []
     line, used = "", taken
     for number, word in enumerate(text.split(" ")):
@@ -58,6 +63,16 @@ def wrap(text: str, width: int, *, taken: int = 0, chop: bool = True) -> list[st
             used = cell_count(line) + taken
             space = ""
     return [shown.replace(_HELD, " ") for shown in (*lines, line)]
+
+
+def wrap_parts(parts: Iterable[str], width: int) -> list[str]:
+    """Return the parts that are not empty in lines that are broken between them, or in one that is too long."""
+    held = (_held(part) if cell_count(part) <= width - 2 else part for part in parts if part)
+    return [line.replace(_HELD, " ") for line in wrap(f"{_HELD}· ".join(held), width)]
+
+
+def _held(text: str) -> str:
+    return text.replace(" ", _HELD)
 
 
 def _pieces(word: str) -> list[str]:

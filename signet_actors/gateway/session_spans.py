@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
+from signet_actors.domain.session_inject import TURN_CHARS
 from signet_actors.domain.session_keys import canonical_session_key
 from signet_actors.domain.temporal.intent import Intent
+from signet_actors.domain.text_cut import beginning_of
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
 from signet_actors.gateway.http.route import Call
@@ -21,6 +23,7 @@ _FACET: Final = "session"
 _SCORE: Final = 0.6
 """That of a captured artifact. The order does not follow it: what was done is told by the sessions first."""
 _IMPORTANCE: Final = 0.5
+_BEGIN_CHARS: Final = TURN_CHARS // 3
 
 
 async def with_transcripts(call: Call[Any], found: Recalled, intent: Intent, timeline: ListTimeline) -> Recalled:
@@ -37,7 +40,8 @@ async def with_transcripts(call: Call[Any], found: Recalled, intent: Intent, tim
     if of_memories or timeline.min_score > _SCORE:
         return found
     window = intent.window
-    query = ListSpans(iso(window.start_ms), iso(window.end_ms), call.read, limit, intent.search_text, filters.project)
+    start, end = iso(window.start_ms), iso(window.end_ms)
+    query = ListSpans(start, end, call.read, limit, intent.search_text, filters.project, with_ends=True)
     try:
         listed = await call.ask_searcher(query)
     except SignetError as error:
@@ -58,10 +62,16 @@ def _is_session(row: RecalledRow) -> bool:
     return row.time is not None and row.time.subject_type == "session"
 
 
+def told_of(span: SessionSpan) -> str:
+    """Return the beginning of what was said in a session, and its last prompt with the answer."""
+    begin = beginning_of(span.text, _BEGIN_CHARS)
+    return span.ending if span.ending.startswith(begin.rstrip("…")) else f"{begin.rstrip(' …')} … {span.ending}"
+
+
 def _row(span: SessionSpan) -> RecalledRow:
     return RecalledRow(
         id=f"temporal:session:{span.session_key}:session",
-        content=span.text,
+        content=told_of(span),
         score=_SCORE,
         source="temporal_session",
         type="session",

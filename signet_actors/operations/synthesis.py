@@ -121,8 +121,8 @@ class SynthesisStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 
     ``madeBy``: daemon, or the harness that made the present text. ``edited``: a person has changed the file since.
     ``lastError`` is that of the last attempt; null if it succeeded. ``nextRunAt``: when the daemon makes it next if
-    memories have changed; null if only on request. ``waiting`` says why the daemon cannot make it now; null if it can.
-    ``running``: it is being made now.
+    memories have changed; null if only on request, or if it is due and waits. ``waiting`` says why the daemon cannot
+    make it now; null if it can. ``running``: it is being made now.
     """
 
     running: bool

@@ -82,7 +82,8 @@ def add_connected(workspace: Path, connected: ConnectedHarness) -> None:
     rows = tuple(connected if _is_same(row, connected.harness, connected.settings) else row for row in before)
     rows = rows if connected in rows else (*rows, connected)
     if rows != before:
-        Workspace(workspace).memory_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for directory in (workspace, Workspace(workspace).memory_dir):  # ``mode`` is not that of its parents
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write(workspace, rows)
 
 

@@ -362,6 +362,22 @@ def test_a_new_session_gets_the_checkpoint_of_one_of_its_project_that_did_not_en
     assert RECOVERY not in begin(daemon.agent("bob"), "red-5", "/home/ada/red")
 
 
+def test_a_session_with_whose_work_another_went_on_is_no_peer_until_its_next_hook(daemon: LiveDaemon) -> None:
+    def compact(session: str) -> str:
+        hook(daemon.api, "pre-compaction", sessionKey=session, project=project)
+        return begin(daemon.api, session, project, source="compact")
+
+    project = "/home/ada/pink"
+    work(daemon.api, "pink", project)
+    assert "paint the pink shed" in begin(daemon.api, "pink-2", project)
+    work(daemon.api, "pink-2", project)
+    after = compact("pink-2")
+    assert "Its work until" in after
+    assert "Peer" not in after
+    work(daemon.api, "pink", project)
+    assert "- claude-code, session pink, active 0m ago" in compact("pink-2")
+
+
 @pytest.mark.parametrize("reason", ["logout", "clear"])
 def test_the_last_words_of_a_session_that_reported_its_end_are_given(daemon: LiveDaemon, reason: str) -> None:
     project = f"/home/ada/{reason}"

@@ -354,7 +354,7 @@ def test_a_start_names_the_sessions_of_the_project_that_are_going_on(api: Memory
     inject = post(api, START, sessionKey="s", project="/p")["inject"]
     assert "## Active Peer Sessions\n- codex, session peer, active 5m ago\n\n" in inject
     assert "Peer" not in post(api, START, sessionKey="alone", project="/r")["inject"]
-    api.clock.now_ms += 26 * 60_000
+    api.clock.now_ms += 5 * 60_000 + 1
     assert "session peer" not in post(api, START, sessionKey="later", project="/p")["inject"]
 
 

@@ -268,6 +268,7 @@ def test_a_model_that_cannot_be_asked_is_waited_for_and_costs_no_attempt(
     assert due(api) == reason
     status = ok(api, "GET", "/api/synthesis/status")
     assert (status["waiting"], status["failures"], status["lastError"]) == (reason, 0, None)
+    assert status["nextRunAt"] is None, "it waits for no time"
     refused = api.request("POST", "/api/synthesis/trigger", {})
     assert (refused.status, refused.json["error"]) == (503, f"Synthesis worker not running: {reason}")
 

@@ -424,5 +424,9 @@ def test_a_question_about_a_day_lists_sessions_first(daemon: LiveDaemon) -> None
     body = {"query": "what did we do today?", "project": HERE, "limit": 6}
     rows = daemon.api.post("/api/memory/recall", body).ok()["results"]
     assert [row["type"] for row in rows][:1] == ["session"]
+    assert rows[0]["content"].startswith("User: How many trucks did it take")
+    assert rows[0]["content"].endswith(
+        "User: Which colour has the lighthouse lamp? Assistant: The lamp of the lighthouse is amber since the storm."
+    )
     assert "session" not in [row["type"] for row in rows][1:]
     assert len(rows) == 6

@@ -129,6 +129,13 @@ def test_a_date_alone_gives_a_timeline(reader: Client, diary: dict[str, str]) ->
     assert "warnings" not in answer
 
 
+def test_a_memory_in_a_timeline_has_its_lines_and_its_file(room: Client) -> None:
+    text = "## Reset\n\n```sh\nmake down\nmake seed\n```"
+    room.remember(text, sourcePath="/home/ada/notes/reset.md", createdAt="2026-05-13T10:00:00.000Z")
+    (row,) = room.recall("2026-05-13", **NOW)["results"]
+    assert (row["content"], row["source_path"]) == (text, "/home/ada/notes/reset.md")
+
+
 def test_a_timeline_has_the_sessions_of_the_day(reader: Client, diary: dict[str, str]) -> None:
     answer = asked(reader, "2026-03-03")
     session, captured = answer["results"]

@@ -251,7 +251,7 @@ def test_without_a_model_the_status_says_so_once(daemon: ScriptedDaemon, signet:
             "search:\n  alpha: 7\n",
             "configuration: agent.yaml: search.alpha: 7 is out of range (0.0 to 1.0); the ",
         ),
-        ("gateway:\n  port: x\n", "configuration: it is not valid, and the daemon could not start with it; `signet"),
+        ("gateway:\n  port: x\n", "configuration: it is not valid, so a restart would fail; correct it with `signet"),
         ("search:\n  alpha: 0.5\n", ""),
     ],
 )
@@ -365,6 +365,25 @@ def test_several_similar_memories_are_listed_above_one_advice(daemon: ScriptedDa
         'Similar: "Port f" (3 min ago). 01a2222b-533f-7aaa-8bbb',
         'If one of them is no longer true: `signet edit ID --content "…"`',
     ]
+
+
+def test_a_program_that_remembers_on_a_pipe_is_told_of_similar_memories_beside_the_id(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    similar = {
+        "id": "01a2222b-533e-7aaa-8bbb-000000000000",
+        "content": "## A single test\nRun only one: `pytest -k name`, never all of them at once",
+        "createdAt": "2026-02-21T11:57:00.000Z",
+    }
+    with_similar = {"id": ID, "type": "fact", "similar": [similar]}
+    daemon.script("POST", "/api/memory/remember", with_similar, with_similar, {"id": ID, "type": "fact"})
+    result = signet("remember", "A single test is run with pytest -x")
+    assert result.stdout == f"{ID}\n"
+    assert result.stderr.count("Similar: ") == 1
+    edit = f'`signet --url {daemon.url} edit 01a2222b-533e-7aaa-8bbb --content "…"`'
+    assert f"If that is no longer true: {edit}\n" in result.stderr
+    assert '`signet edit 01a2222b-533e-7aaa-8bbb --content "…"`' in on_screen(daemon.url, "remember", "x", width=80)[1]
+    assert signet("remember", "y").stderr == ""
 
 
 def test_the_sentence_of_the_status_is_broken_between_its_parts(daemon: ScriptedDaemon) -> None:

@@ -154,6 +154,7 @@ def test_an_invalid_configuration_starts_nothing(workspace: Path, signet: Callab
         assert result.exit_code == 78
         assert "gateway.port" in result.stderr
         assert "redaction.memories" in result.stderr
+        assert f"Correct it with `signet --workspace {workspace} config edit`." in " ".join(result.stderr.split())
     assert not (workspace / ".daemon").exists()
 
 
@@ -172,6 +173,7 @@ def test_a_workspace_that_is_missing_although_a_program_is_connected_may_have_be
     workspace: Path, signet: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("SIGNET_WORKSPACE", raising=False)
     assert f"{workspace} does not exist yet; the first start creates it" in signet("doctor").stdout
     (tmp_path / ".cursor").mkdir()
     assert signet("connect", "cursor", "--yes").exit_code == 0
@@ -179,9 +181,13 @@ def test_a_workspace_that_is_missing_although_a_program_is_connected_may_have_be
     told = " ".join(signet("doctor").stdout.split())
     assert f"{workspace} does not exist yet, although Cursor is connected: was it moved?" in told
     assert "SIGNET_WORKSPACE=DIRECTORY signet start" in told
+    new = "although Cursor is connected: a new, empty workspace is made"
     started = signet("start")
+    assert (started.exit_code, new in " ".join(started.stderr.split())) == (0, False), "the workspace was named"
+    started = CliRunner().invoke(cli, ["start"], prog_name="signet")
     assert started.exit_code == 0
-    assert "although Cursor is connected: a new, empty workspace is made" in " ".join(started.stderr.split())
+    assert f"{tmp_path}/.agents does not exist, {new}" in " ".join(started.stderr.split())
+    assert CliRunner().invoke(cli, ["stop", "--now"]).exit_code == 0
 
 
 def test_stop_without_a_daemon_is_done_at_once(signet: Callable[..., Result]) -> None:

@@ -49,6 +49,12 @@ def workspace(home: Home) -> Path:
     return path
 
 
+def test_a_connection_before_the_first_start_makes_a_private_workspace(home: Home) -> None:
+    assert home.connect(OPENCLAW).exit_code == 0
+    made = home.root / ".agents"
+    assert [path.stat().st_mode & 0o777 for path in (made, made / "memory")] == [0o700, 0o700]
+
+
 @pytest.mark.parametrize("harness", HARNESSES, ids=lambda harness: harness.name)
 def test_identity_files_come_after_connect_and_go_with_disconnect(
     home: Home, workspace: Path, harness: Harness

@@ -150,6 +150,96 @@ def test_a_memory_is_named_by_its_file_and_not_by_the_daemon_that_imported_it() 
     assert "claude-code" in recalled(row("m2", relevance=0.9, who="claude-code"))
 
 
+def test_what_does_not_fit_beside_the_id_stands_in_more_lines_and_can_be_copied() -> None:
+    newer = "01a22637-7601-77aa-b8d1-6f193cb56e3e"
+    older = row(
+        "01a22637-75dc-7754-b8d1-1f193cb56e3e", relevance=0.9, newer_id=newer, tags="ports,hosts,staging,databases"
+    )
+    older |= {"source_path": "/home/you/orderdesk-notes/02-ports.md", "project": "/home/you/orderdesk", **BATCH}
+    assert recalled(older).splitlines()[1:4] == [
+        "      01a22637-75dc-7754-b8d1 · fact · 3 min ago ·",
+        "      see the newer 01a22637-7601-77aa-b8d1 · project orderdesk ·",
+        "      orderdesk-notes/02-ports.md · ports, hosts, staging, databases",
+    ]
+    both = recalled(older, row(newer, relevance=0.8))
+    assert "see the newer 01a22637-7601 ·" in both
+    assert "      01a22637-7601 · fact" in both
+    many = recalled(row("m1", relevance=0.9, tags=",".join(f"tag-{number}" for number in range(200))))
+    assert len(many.splitlines()) == 4
+    assert many.splitlines()[2].endswith("…")
+
+
+NUMBERS: Final = (
+    ("two answers", (("a", 0.96), ("b", 1.0)), "ba"),
+    ("three of them", (("a", 0.55), ("b", 0.61), ("c", 0.58)), "bca"),
+    ("what looks equal is as it was ranked", (("b", 0.996), ("a", 0.998)), "ba"),
+    ("below the line", (("a", 0.9), ("b", 0.14), ("c", 0.45), ("d", 0.0)), "acbd"),
+    ("all below", (("a", 0.1), ("b", 0.2)), "ba"),
+    ("as ranked", (("a", 0.9), ("b", 0.8), ("c", 0.2)), "abc"),
+    ("one", (("a", 0.7),), "a"),
+)
+
+
+def test_rows_stand_in_the_order_of_their_number_above_and_below_the_line() -> None:
+    for name, numbers, expected in NUMBERS:
+        rows = [row(id_, relevance=number, content=f"{id_}{id_}{id_} {id_}x{id_}") for id_, number in numbers]
+        shown = recalled(*rows, options=("--all",)).splitlines()
+        assert [line[6] for line in shown if line[:1].isdigit() and line[1] == "."] == list(expected), (name, shown)
+
+
+def test_a_newer_version_that_was_ranked_first_stays_there_and_says_so() -> None:
+    old = row("01a22637-75dc-7754-b8d1-1f193cb56e3e", content="The local postgres listens on port 5434")
+    new = row("01a22637-7601-77aa-b8d1-6f193cb56e3e", content="The local postgres listens on port 5442")
+    old |= {"created_at": "2026-02-20T11:57:00.000Z", "relevance": 1.0}
+    new |= {"relevance": 0.95}
+    other = row("01a22637-7701-77aa-b8d1-6f193cb56e3e", content="Backups are made at night", relevance=0.97)
+    shown = recalled(new, other, old)
+    assert [line for line in shown.splitlines() if line[0] in "01"] == [
+        "0.95  The local postgres listens on port 5442",
+        "1.00  The local postgres listens on port 5434",
+        "0.97  Backups are made at night",
+    ]
+    assert "01a22637-7601 · fact · 3 min ago · newer than 01a22637-75dc\n" in shown
+    assert shown.count("newer than") == 1
+    corrected = recalled({**new, "content": "Postgres moved"}, {**old, "newer_id": new["id"]})
+    assert corrected.index("Postgres moved") < corrected.index("5434")
+    assert "newer than 01a22637-75dc" in corrected
+    assert recalled(old, new).index("5434") < recalled(old, new).index("5442"), "as ranked: the past was asked for"
+
+
+def entry(number: int, **more: Any) -> dict[str, Any]:
+    id_ = f"01a22637-{number:04x}-7754-b8d1-1f193cb56e3e"
+    about = {"temporal_facet": "captured", "temporal_start_at": "2026-02-21T11:57:00.000Z", "subject_type": "memory"}
+    return {**row(f"temporal:memory:{id_}:captured"), **about, "subject_id": id_, "relevance": 1.0, **more}
+
+
+def test_of_a_day_the_notes_that_were_imported_are_one_line() -> None:
+    notes = [
+        entry(number, source_path=f"/home/you/notes/{number}.md", content=f"note {number}") for number in range(17)
+    ]
+    own = [entry(number, content=f"said {number}") for number in range(20, 23)]
+    session = entry(30, subject_type="session", subject_id="s-1", type="session", content="User: commit it")
+    daemon = ScriptedDaemon()
+    try:
+        first, every = [session, *notes[:9]], [session, session, *notes, *own]
+        daemon.script("POST", "/api/memory/recall", {"results": first}, {"results": every}, {"results": first})
+        shown = on_screen(daemon.url, "recall", "what did we do today?", width=80)[1]
+        assert [line[11:] for line in shown.splitlines() if line.startswith("3 min ago")] == [
+            "User: commit it",
+            *(f"said {number}" for number in range(20, 23)),
+            "17 notes imported from notes (--all lists them)",
+        ]
+        assert shown.endswith("4 found\n")
+        assert [asked.body["limit"] for asked in daemon.asked] == [10, 100]
+        every_row = on_screen(daemon.url, "recall", "what did we do today?", "--all", width=80)[1]
+        assert "note 8\n" in every_row
+        assert "01a22637-0008 · fact · notes/8.md\n" in every_row
+        daemon.script("POST", "/api/memory/recall", {"results": [notes[0], own[0]]})
+        assert "note 0" in on_screen(daemon.url, "recall", "today", width=80)[1], "one is no crowd"
+    finally:
+        daemon.close()
+
+
 def test_turns_asks_for_what_was_said_alone() -> None:
     daemon = ScriptedDaemon()
     try:

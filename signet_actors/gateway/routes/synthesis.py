@@ -107,7 +107,10 @@ async def status(call: Call[SynthesisAgent]) -> HttpResponse:
     file = synthesis.file(call.agent_id)
     text, record, edited, versions = await asyncio.to_thread(_read, file)
     running = synthesis.running == call.agent_id
+    waiting = await synthesis.model_waits()
     due_ms = synthesis.due_ms(record) if call.state.config.memory.synthesis.harness == DAEMON else None
+    if waiting is not None and due_ms is not None and due_ms <= call.state.clock.wall_ms():
+        due_ms = None  # it waits for the model, not for a time
     report = synthesis.reports.get(call.agent_id)
     failure = None if running else last_error(record) or (report and report.last_error)
     return HttpResponse(
@@ -126,7 +129,7 @@ async def status(call: Call[SynthesisAgent]) -> HttpResponse:
             last_error=failure,
             failures=record.failures,
             next_run_at=None if due_ms is None else iso(due_ms),
-            waiting=await synthesis.model_waits(),
+            waiting=waiting,
             versions=[FileVersion(*version) for version in versions],
         )
     )

@@ -16,8 +16,8 @@ from signet_actors.operations.hooks import Notification
 MAX_REASON_CHARS: Final = 900
 _NO_BRACKETS: Final = str.maketrans("[]", "()")
 """The extraction of facts recognises the line by its length and its brackets."""
-PEER_MS: Final = 30 * 60_000
-"""A session whose last hook is older is not shown as going on."""
+PEER_MS: Final = 10 * 60_000
+"""A session whose last hook is older is not shown as going on; few that ended without a word are as young."""
 
 
 def notifications_now(state: GatewayState) -> list[Notification]:
@@ -38,7 +38,7 @@ def peers_of(state: GatewayState, key: str | None, agent_id: str, project: str |
     peers = []
     for session in state.sessions.active():
         idle_ms = now_ms - session.active_ms
-        if idle_ms > PEER_MS or session.key == key or session.bypassed:
+        if idle_ms > PEER_MS or session.key == key or session.bypassed or session.followed_ms == session.active_ms:
             continue
         context = state.ledger.loaded(session.key, agent_id)
         if context is not None and context.project == project and not state.ledger.is_bypassed(session.key):

@@ -25,13 +25,13 @@ from signet_actors.domain.session_inject import (
     turn_item,
 )
 from signet_actors.domain.temporal.intent import asks_for_last_session
-from signet_actors.domain.text_cut import beginning_of
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.transcripts.excerpts import excerpt
 from signet_actors.domain.versions import newest_versions
 from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.memory_search import asks_how_it_was, search_memories
 from signet_actors.gateway.routes.recall import WORD_MATCHES, offer_found
+from signet_actors.gateway.session_spans import told_of
 from signet_actors.gateway.sessions.hook_runner import HookSession
 from signet_actors.gateway.temporal import recall_intent
 from signet_actors.operations.hooks import UserPromptReply, UserPromptRequest
@@ -82,9 +82,7 @@ async def sessions_of_day(call: Call[UserPromptRequest], prompt: str, terms: Pro
     chars = min(settings.max_inject_chars, call.request.max_inject_chars or settings.max_inject_chars)
     items = []
     for span in spans:
-        begin = beginning_of(span.text, TURN_CHARS // 3)
-        said = span.ending if span.ending.startswith(begin.rstrip("…")) else f"{begin} … {span.ending}"
-        item = turn_item(said, span.start, chars)
+        item = turn_item(told_of(span), span.start, chars)
         if item is not None:
             items.append(item)
             chars -= len(item) + 1

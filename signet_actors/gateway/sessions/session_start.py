@@ -145,6 +145,9 @@ async def _full_start(
     constraints, memories = _each_once(found.constraints, candidates, files)
     used = {memory.id for memory in found.used}
     is_summary = [memory.id == recovery.summary for memory in memories]
+    followed = state.sessions.find(recovery.session_key or "")
+    if followed is not None and followed.key != session.key:
+        followed.followed_ms = followed.active_ms
     peers = peers_of(state, session.key, call.agent_id, request.project) if is_owner else []
     has_tools = await state.has_tools(request.harness)
     line = partial(_line, found.newer)
@@ -165,7 +168,7 @@ async def _full_start(
         last_session=[line(each) for each, is_told in zip(memories, is_summary, strict=True) if is_told],
         since=news(found.new_memories, None if since_ms is None else state.clock.wall_ms() - since_ms),
         all_constraints=found.all_constraints,
-        peers=[peer for peer in peers if peer.key != recovery.session_key],
+        peers=peers,
         status=[item.message for item in notices],
         limit=limit if request.max_inject_chars is None else min(limit, request.max_inject_chars),
     )

@@ -47,7 +47,8 @@ class Session:
 
     ``path``: the runtime path that claimed it. ``ended_by``: the path that ended it, empty for one without a path, None
     while it runs. ``notified``: ids of the notifications that it received and that still hold.
-    ``stored_ms``: ``active_ms`` as it is in the file.
+    ``stored_ms``: ``active_ms`` as it is in the file. ``followed_ms``: ``active_ms`` when another session went on with
+    its work.
     """
 
     key: str
@@ -59,6 +60,7 @@ class Session:
     ended_by: str | None = None
     notified: frozenset[str] = frozenset()
     stored_ms: int = 0
+    followed_ms: int = 0
 
     @property
     def expires_ms(self) -> int:

@@ -123,7 +123,9 @@ def _read(snapshot: Snapshot, command: ListTimeline, entries: list[_Entry], rele
 def _row(entry: _Entry, stored: Mapping[int, RecallableRow], relevance: float) -> RecalledRow:
     members = [stored[seq] for seq in entry.seqs if seq in stored]
     row = members[0]
-    line = _BETWEEN_MEMORIES.join(collapsed(member.content[:MOST_READ_CHARS]) for member in members)
+    line = row.content[:MOST_READ_CHARS]
+    if entry.is_session:
+        line = _BETWEEN_MEMORIES.join(collapsed(member.content[:MOST_READ_CHARS]) for member in members)
     is_whole = len(row.content) <= MOST_READ_CHARS
     start, end = moment(entry.start_ms), moment(entry.end_ms)
     subject_type, subject_id = ("session", row.session_id or "") if entry.is_session else ("memory", row.id)
@@ -144,6 +146,8 @@ def _row(entry: _Entry, stored: Mapping[int, RecallableRow], relevance: float) -
         created_at=(start or row.created_at) if entry.is_session else row.created_at,
         session_id=row.session_id,
         source_id=None if entry.is_session else row.source_id,
+        source_type=None if entry.is_session else row.source_type,
+        source_path=None if entry.is_session else row.source_path,
         content_length=len(line) if is_whole or entry.is_session else len(row.content),
         relevance=relevance,
         time=RowTime(entry.facet, start, end, subject_type, subject_id),

@@ -30,6 +30,7 @@ from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import transcripts as stored
 
 _SPAN_CHARS: Final = 800
+_ENDING_CHARS: Final = {"user": 120, "assistant": 400}
 """Of the beginning of a session that a timeline shows."""
 _BESIDE: Final = 4
 """Turns before and after the one that matches, of which an excerpt may have a part."""
@@ -88,9 +89,10 @@ def expand(snapshot: Snapshot, query: ExpandSessions) -> SessionsExpanded:
 
 
 def _ending(snapshot: Snapshot, transcript: int) -> str:
-    """Return the last prompt of a session and the last answer."""
+    """Return the beginnings of the last prompt of a session and of the last answer."""
     last = {
-        turn.role: (turn.role, turn.content, False) for turn in stored.last_turns(snapshot, transcript, 1 + _BESIDE)
+        turn.role: (turn.role, excerpt(turn.content, (), _ENDING_CHARS.get(turn.role, _SPAN_CHARS)), False)
+        for turn in stored.last_turns(snapshot, transcript, 1 + _BESIDE)
     }
     return collapsed(conversation([last[role] for role in ("user", "assistant", "text") if role in last]))
 
