@@ -39,6 +39,18 @@ where did we leave off yesterday?
 what did you remember yesterday?
 what have we been doing since yesterday?
 what did we do yesterday afternoon?
+what did we get up to yesterday?
+what were we up to yesterday?
+what have you been up to since yesterday?
+anything new yesterday?
+what is new since yesterday?
+notes from yesterday please
+please show the changes of yesterday
+updates from yesterday
+fasse den gestrigen Tag zusammen
+was war am gestrigen Tag los?
+gab es gestern etwas Neues?
+die Notizen von gestern bitte
 what did we do on Friday, November 27?
 what did we do on Friday, November 27, 2026?
 show me what we did on 2026-11-27
@@ -98,6 +110,10 @@ ABOUT_A_TOPIC = {
     "wer ist hier f\u00fcr das Walross gateway walrus?": "walrus",
     "greenhouse": "greenhouse",
     "does Dana like the tram?": "Dana",
+    "which port did the walrus gateway have up to yesterday?": "walrus",
+    "what is new about the greenhouse sensor since yesterday?": "greenhouse",
+    "please tell me the ratio of cache hits": "ratio",
+    "notes about the invoice export from yesterday": "invoice",
     "which cache hits ratio do we have": "ratio",
     "compiler linker": "compiler",
 }

@@ -58,6 +58,8 @@ _LIMITS: Final = (
 )
 _OTHER_TIMES: Final = frozenset(_LIMITS.split())
 """With such a word before it, a date is a limit of the time that is meant."""
+_UP_TO: Final = frozenset({"i", "we", "you", "they", "he", "she", "get", "got", "been", "being"})
+"""What somebody was up to on a day is no limit of a time."""
 _SINCE: Final = frozenset({"since", "seit", "depuis", "desde"})
 _BETWEEN_ENDS: Final = frozenset(
     {"and", "to", "until", "till", "through", "und", "bis", "bis zum", "-", "\u2013", "\u2014"}
@@ -156,6 +158,8 @@ def is_limit(query: str, start: int) -> bool:
     words = query[max(0, start - _MOST_WORD_CHARS) : start].lower().split()
     if words and words[-1] in _ARTICLES:
         words.pop()
+    if words[-2:] == ["up", "to"] and not _UP_TO.isdisjoint(words[-3:-2]):
+        return False
     return bool(words) and words[-1] in _OTHER_TIMES
 
 

@@ -38,6 +38,7 @@ _EMPTY: Final = """
     dans depuis qué que hicimos hice hiciste hizo hemos he has hecho hablamos hablé trabajamos trabajé trabajado
     decidimos discutimos resume resumir pasó ocurrió aprendí aprendimos terminamos terminé el los las del lo
     muéstrame mostrar todo con nosotros sobre haciendo estuvimos hablado y durante desde día cosa abbiamo fatto
+    please bitte new neu neue neues neuem nouveau nouvelles nuevo nuevas touched
     ho fizemos fiz fizeste hebben we gedaan heb что мы делали сделали
 """
 _DAYS: Final = """
@@ -54,6 +55,7 @@ _REPORTS: Final = frozenset(
     {
         *("summary", "recap", "standup", "stand-up", "review", "overview", "report", "zusammenfassung", "rückblick"),
         *("überblick", "résumé", "bilan", "resumen", "resumo", "samenvatting"),
+        *("notes", "notizen", "notas", "news", "updates", "changes", "änderungen"),
     }
 )
 _OF: Final = frozenset({"of", "for", "from", "von", "vom", "zu", "des", "de", "du", "d", "del", "über", ""})

@@ -28,7 +28,11 @@ def _forms(stem: str) -> tuple[str, ...]:
     return tuple(stem + ending for ending in ("e", "en", "er", "es", "em"))
 
 
-_SINGLE_DAYS: Final = {"today": 0, "tonight": 0, "heute": 0, "yesterday": 1, "gestern": 1, "vorgestern": 2}
+_SINGLE_DAYS: Final = (
+    dict.fromkeys(("today", "tonight", "heute", *_forms("heutig")), 0)
+    | dict.fromkeys(("yesterday", "gestern", *_forms("gestrig")), 1)
+    | dict.fromkeys(("vorgestern", *_forms("vorgestrig")), 2)
+)
 _LAST: Final = frozenset({"last", "previous", "past", *_forms("letzt"), *_forms("vorig"), *_forms("vergangen")})
 _THIS: Final = frozenset({"this", "current", *_forms("dies")})
 _AGO: Final = "ago"
