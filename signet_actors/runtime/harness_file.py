@@ -22,6 +22,7 @@ from signet_actors.runtime.fsync import fsync_path
 BACKUP_ENDING: Final = ".before-signet"
 MISSING_ENDING: Final = ".missing-before-signet"
 MAX_BYTES: Final = 4 << 20
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
 class NotOurs(Exception):
@@ -31,7 +32,7 @@ class NotOurs(Exception):
 def found_block(path: Path) -> bytes:
     """Return the block in the file, empty if there is none. Raises NotOurs if the file is not one that is written."""
     try:
-        return block_in(_content(path) or b"")
+        return block_in(_content(path) or b"", _former(path))
     except DamagedMarks as error:
         raise NotOurs(str(error)) from None
 
@@ -47,23 +48,24 @@ def put_block(path: Path, block: bytes) -> bool:
 
 
 def _put(path: Path, block: bytes) -> bool:
-    before = _content(path)
-    after = with_block(before or b"", block)
-    if block_in(before or b"") == block:
+    before, former = _content(path), _former(path)
+    after = with_block(before or b"", block, former)
+    present = block_in(before or b"", former)
+    if present == block:
         return False
-    if not block_in(before or b""):
+    if not present:
         _keep_former(path, before)
     _replace(path, before, after)
     return True
 
 
 def _remove(path: Path) -> bool:
-    before = _content(path)
-    if before is None or not block_in(before):
+    before, former = _content(path), _former(path)
+    if before is None or not block_in(before, former):
         return False
-    after = without_block(before)
+    after = without_block(before, former)
     note = path.with_name(path.name + MISSING_ENDING)
-    if not after.strip() and note.exists():
+    if not after.removeprefix(BYTE_ORDER_MARK).strip() and note.exists():
         if _content(path) != before:
             raise NotOurs("it is being changed by another program")
         path.unlink(missing_ok=True)
@@ -100,6 +102,16 @@ def _content(path: Path) -> bytes | None:
         raise NotOurs(error.strerror or str(error)) from None
     except ConfigError as error:
         raise NotOurs(error.detail) from None
+
+
+def _former(path: Path) -> bytes | None:
+    """Return the content before the first change; None if that is not known."""
+    if path.with_name(path.name + MISSING_ENDING).exists():
+        return b""
+    try:
+        return read_regular(path.with_name(path.name + BACKUP_ENDING), MAX_BYTES)
+    except (OSError, ConfigError):
+        return None
 
 
 def _keep_former(path: Path, content: bytes | None) -> None:

@@ -57,6 +57,30 @@ def test_what_the_user_adds_to_such_a_file_stays(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["AGENTS.md"]
 
 
+def test_a_quotation_of_the_marks_comes_back_whatever_the_block_becomes(tmp_path: Path) -> None:
+    path = tmp_path / "CLAUDE.md"
+    for quoted in (BLOCK, BLOCK.replace(b"tests", b"linter"), BLOCK.replace(b"\n", b"\r\n")):
+        mine = b"So it looks:\n```markdown\n" + quoted + b"\n```"
+        path.write_bytes(mine)
+        for block in (BLOCK, BLOCK.replace(b"tests", b"linter"), BLOCK, BLOCK):
+            put_block(path, block)
+            assert path.read_bytes() == mine + b"\n" + block + b"\n"
+            assert found_block(path) == block
+        path.write_bytes(path.read_bytes() + b"```\nls\n```\n")
+        put_block(path, b"")
+        line_break = b"\r\n" if b"\r\n" in mine else b"\n"
+        assert path.read_bytes() == mine + line_break + b"```\nls\n```\n"
+        assert [entry.name for entry in tmp_path.iterdir()] == ["CLAUDE.md"]
+
+
+def test_a_file_with_nothing_but_a_byte_order_mark_that_was_made_for_the_block_goes(tmp_path: Path) -> None:
+    path = tmp_path / "AGENTS.md"
+    put_block(path, BLOCK)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    put_block(path, b"")
+    assert list(tmp_path.iterdir()) == []
+
+
 def refused(path: Path) -> str:
     with pytest.raises(NotOurs) as error:
         put_block(path, BLOCK)
