@@ -25,11 +25,12 @@ from signet_actors.cli.presentation import (
     printable,
     wrapped,
 )
+from signet_actors.cli.wrapping import hold_commands, released
 from signet_actors.errors import ExitCode, RequestRefused, SignetError
 from signet_actors.runtime.processes.terminal import open_standard_streams
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     # name, module, attribute, help line
@@ -100,6 +101,22 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 MALFORMED_REPLY_ERRORS = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
 """What a command raises if the members of a reply are not what the API specifies."""
+
+
+class _HelpFormatter(click.HelpFormatter):
+    """Breaks no command between backquotes, so that it can be copied."""
+
+    def write_text(self, text: str) -> None:
+        super().write_text(hold_commands(text))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        super().write_dl([(name, hold_commands(text)) for name, text in rows], col_max, col_spacing)
+
+    def getvalue(self) -> str:
+        return released(super().getvalue())
+
+
+click.Context.formatter_class = _HelpFormatter
 
 
 class SignetGroup(click.Group):

@@ -62,13 +62,23 @@ def wrap(text: str, width: int, *, taken: int = 0, chop: bool = True) -> list[st
                 taken = 0
             used = cell_count(line) + taken
             space = ""
-    return [shown.replace(_HELD, " ") for shown in (*lines, line)]
+    return [released(shown) for shown in (*lines, line)]
 
 
 def wrap_parts(parts: Iterable[str], width: int) -> list[str]:
     """Return the parts that are not empty in lines that are broken between them, or in one that is too long."""
     held = (_held(part) if cell_count(part) <= width - 2 else part for part in parts if part)
-    return [line.replace(_HELD, " ") for line in wrap(f"{_HELD}· ".join(held), width)]
+    return [released(line) for line in wrap(f"{_HELD}· ".join(held), width)]
+
+
+def hold_commands(text: str) -> str:
+    """Return the text with spaces at which click breaks no line in its commands; ``released`` undoes that."""
+    return _COMMAND.sub(lambda code: _held(" ".join(code[0].split())), text)
+
+
+def released(text: str) -> str:
+    """Return the text with blanks where it was not to be broken."""
+    return text.replace(_HELD, " ")
 
 
 def _held(text: str) -> str:
