@@ -169,11 +169,11 @@ def test_in_local_mode_model_recalls_are_not_rate_limited(tmp_path: Path) -> Non
     assert all(recalled(api)["meta"]["hasSupplementary"] for _ in range(3))
 
 
-def test_a_rate_window_counts_each_key_separately_and_returns_its_remaining_time() -> None:
+def test_a_rate_window_slides_for_each_key_separately_and_returns_its_remaining_time() -> None:
     windows, limit = RateLimiter(), RateLimit(window_ms=1000, max_count=2)
     assert [windows.take("a", limit, at) for at in (0, 400, 700)] == [0, 0, 300]
     assert windows.take("b", limit, 700) == 0
-    assert windows.take("a", limit, 1000) == 0
+    assert [windows.take("a", limit, at) for at in (1000, 1100, 1400)] == [0, 300, 0]
 
 
 def test_recall_uses_hints_and_reranking_only_if_enabled(tmp_path: Path) -> None:

@@ -99,3 +99,29 @@ def test_sessions_of_another_agent_are_not_listed(empty_rooms: Callable[[], Clie
     end = {"harness": "x", "sessionKey": "mine", "transcript": "User: a\nAssistant: b"}
     one.post("/api/hooks/session-end", end).ok()
     assert other.get("/api/sessions/past").ok() == {"sessions": [], "total": 0}
+
+
+def test_an_agent_is_told_that_no_session_has_run_in_a_directory_of_the_name(
+    empty_rooms: Callable[[], Client],
+) -> None:
+    room = empty_rooms()
+    turns = [{"role": "user", "content": "Paint the shed"}, {"role": "assistant", "content": "Painted."}]
+    end = {
+        "harness": "codex",
+        "sessionKey": "shed",
+        "project": "/home/you/shed",
+        "transcript": turns,
+        "reason": "logout",
+    }
+    room.post("/api/hooks/session-end", end).ok()
+    agent = room.acting(x_signet_actor="codex", x_signet_actor_type="agent")
+    for who, project, is_told in (
+        (agent, "barn", True),
+        (agent, "shed", False),
+        (agent, "/home/you/barn", False),
+        (agent, "", False),
+        (room, "barn", False),
+    ):
+        body = {"content": f"{TEXT} of {project} {len(who.headers)}", "project": project}
+        warnings = " ".join(who.post("/api/memory/remember", body).ok().get("warnings", []))
+        assert ("No session has run in a directory named barn yet" in warnings) is is_told, (project, warnings)

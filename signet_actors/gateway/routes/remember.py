@@ -7,6 +7,7 @@ Source: memory-api.txt "Memories"; docs/compatibility.md "Remember", "Oversized 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -41,6 +42,7 @@ from signet_actors.operations.remember import (
 from signet_actors.operations.transcripts import session_key
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import Recall
+from signet_actors.protocol.transcripts import ListPastSessions
 from signet_actors.protocol.writer import (
     ChunksRemembered,
     NewMemory,
@@ -163,6 +165,7 @@ async def store_text(
             frames=frames,
         )
         reply = await _remember_reply(call, stored, redaction)
+        await _warn_of_unknown_project(call)
         if similar is None or not isinstance(reply, RememberReply) or reply.deduped:
             return reply
         found = [row for row in await similar if row.id != reply.id][:MOST_SIMILAR]
@@ -170,6 +173,20 @@ async def store_text(
     finally:
         if similar is not None:
             similar.cancel()
+
+
+async def _warn_of_unknown_project(call: Call[RememberRequest]) -> None:
+    """Tell an agent that no session has run in a directory of the name that it gives as the project."""
+    project = call.request.project
+    is_agent = call.headers.get("x-signet-actor-type", "").strip().lower() == "agent"
+    if not is_agent or not project or "/" in project or not await call.is_owner():
+        return
+    with contextlib.suppress(SignetError):
+        found = await call.ask_searcher(ListPastSessions(call.read, 1, 1, project=project))
+        if not found.sessions:
+            call.warnings.append(
+                f"No session has run in a directory named {project} yet; only those in such a directory see the memory."
+            )
 
 
 async def _similar(
