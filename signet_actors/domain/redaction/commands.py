@@ -46,7 +46,7 @@ COMMAND_OPTIONS: Final[tuple[tuple[tuple[str, ...], str, str], ...]] = (
     (("smbclient", "rpcclient", "smbmap"), "U", "user"),
     (("http", "https", "xh", "xhs"), "a", "user"),
     (("http", "https", "xh", "xhs"), "-auth", "user"),
-    (("psexec", "psexec64"), "p", "apart"),
+    (("psexec", "psexec64", "rdesktop", "twine upload", "snowsql", "usermod", "useradd"), "p", "apart"),
 )
 """Commands, their password option, and its form: in the same word, in the next word, either, or ``user:pass``."""
 
@@ -71,11 +71,13 @@ COMMAND_MARKS: Final = (
         "pscp",
     ),
     *("psftp", "ldap", "7z", "rar ", "keytool", "jarsigner", "curl", "smbclient", "rpcclient", "smbmap"),
-    *("http ", "https ", "xh ", "xhs ", "psexec"),
+    *("http ", "https ", "xh ", "xhs ", "psexec", "rdesktop", "twine"),
+    *("snowsql", "usermod", "useradd"),
 )
 _READERS: Final = (
     *("sudo", "passwd", "-token", "requirepass", "masterauth", "kinit", "cryptsetup", "secret", "stdin", "-fd"),
-    *("sqlplus", "sqlldr", "sqlcl", "pdp ", "rman ", "conn", "net use", "-securestring"),
+    *("sqlplus", "sqlldr", "sqlcl", "pdp ", "rman ", "conn", "net use", "-securestring", " on >"),
+    *("wpa_passphrase", "xfreerdp", "schtasks"),
 )
 OPTION_MARKS: Final = (" -", "\t-", "login", "auth ", *_READERS)
 """Texts without these have no command with a password."""
@@ -134,10 +136,13 @@ _BEARER_END = re.compile(r"[A-Za-z0-9\-._~+/=]*+")
 _INPUT = re.compile(
     r"\b(?:echo|printf)\s{1,9}+(?:-\w\s{1,9}|[\"']?%s(?:\\n)?[\"']?\s{1,9})?[\"']?(?:[\w.-]{1,64}:)?([^\s\"'|;&:]{4,256}+)[\"']?\s{0,9}+\|\s{0,9}+"
     r"(?:sudo\s{1,9}+)?(?:-s\b|(?:chpasswd|passwd|smbpasswd|kinit|cryptsetup)\b|[^\n|;]{1,120}(?:--(?:password-stdin|with-token"
-    r"|stdin|passphrase-fd)\b|\bsecrets?\s{1,3}(?:put|set|create|add)\b|\bcreate\s{1,3}secret\b|/dev/stdin\b|-pass\s{1,3}stdin\b))"
+    r"|stdin|passphrase-fd)\b|\bsecrets?\s{1,3}(?:put|set|create|add|import)\b|\bcreate\s{1,3}secret\b|/dev/stdin\b|-pass\s{1,3}stdin\b))"
     r"|--(?:password-stdin|with-token)\s{1,9}<<<\s{0,9}[\"']?([^\s\"'|;&]{4,256})"
     r"|\b(?:requirepass|masterauth)[ \t]{1,9}[\"']?([^\s\"'|;&]{4,256})"
-    r"|\bhtpasswd\s{1,9}(?:-\w{1,9}\s{1,9}){0,3}-\w{0,9}b\w{0,9}\s{1,9}\S{1,200}\s{1,9}\S{1,64}\s{1,9}[\"']?([^\s\"'|;&]{4,256})"
+    r"|\bhtpasswd\s{1,9}(?:-\w{1,9}\s{1,9}){0,3}-\w{0,9}b\w{0,9}\s{1,9}(?:\S{1,200}\s{1,9})?\S{1,64}\s{1,9}[\"']?([^\s\"'|;&]{4,256})"
+    r"|\b(?:setuser|user)\s{1,3}\S{1,64}\s{1,3}on\s{1,3}>([^\s\"'|;&]{4,256})"
+    r"|\b(?:wpa_passphrase|net\s{1,3}user)\s{1,9}\S{1,64}\s{1,9}[\"']?([^\s\"'/*]{4,256})"
+    r"|\b(?:xfreerdp|schtasks)\b[^\n]{0,200}?\s/(?:p:|rp\s{1,9})[\"']?([^\s\"']{4,256})"
     r"|\bchpasswd\s{0,9}<<-?<?\s{0,9}[\"']?(?:eof[\"']?\s{1,9})?[\w.-]{1,64}:([^\s\"'|;&]{4,256})"
     r"|\b(?:(?P<sql>sqlplus|sqlldr|sqlcl|(?:imp|exp)dp|rman\s{1,9}target)|conn(?:ect)?)\s{1,9}(?:-\w{1,9}\s{1,9}){0,3}[\"']?"
     r"(?:userid=)?[\w$#.]{1,30}/[\"']?(?P<pass>[^\s@\"'/]{4,64})(?=[\"']?(?:@[\w/(]|(?(sql)(?:\s|\Z)|(?!))))"
@@ -148,7 +153,7 @@ _INPUT = re.compile(
 _AUTH = re.compile(r"(?<![\w-])AUTH[ \t]{1,4}[\"']?([^\s\"'`]{2,256})[\"']?(?:[ \t]{1,4}[\"']?([^\s\"'`]{6,256}))?")
 """The command of Redis and of mail servers: a password, or a user or mechanism and a password."""
 """What a command is given to read, or the next words of one that takes no option for it."""
-_OF_PROSE_TOO: Final = ("requirepass", "masterauth", "conn")
+_OF_PROSE_TOO: Final = ("requirepass", "masterauth", "conn", "net")
 """The word after these may be one of a sentence: ``requirepass must …``."""
 _AUTH_PAIR = re.compile(
     r"(?:\b(?:auth\s{0,3}+=|(?:http)?basicauth|passwordauthentication|usernamepasswordcredentials|pscredential"
