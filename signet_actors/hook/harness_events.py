@@ -130,6 +130,8 @@ def request_of(hook: Hook, event: dict[str, Any], options: Options) -> dict[str,
         project = os.path.join(os.environ.get("PWD", ""), project)  # os.getcwd fails in a directory that was removed
     body: dict[str, Any] = {"harness": options.harness, "project": project, "sessionKey": session}
     body["agentId"] = options.agent
+    if hook is not HOOKS["recall"]:
+        body["transcriptPath"] = _text(event, "transcript_path")  # which tells where the session began
     body.update(hook.build(event))
     if hook is HOOKS["pre-compaction"] and event.get("trigger") in COMPACTIONS_WITHOUT_END.get(options.harness, ()):
         body["beginsEpoch"] = True
@@ -201,10 +203,7 @@ def _user_prompt_submit(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pre_compaction(event: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "sessionContext": _text(event, "custom_instructions", MESSAGE_CHARS),
-        "transcriptPath": _text(event, "transcript_path"),
-    }
+    return {"sessionContext": _text(event, "custom_instructions", MESSAGE_CHARS)}
 
 
 def _compaction_complete(event: dict[str, Any]) -> dict[str, Any]:
@@ -223,7 +222,6 @@ def _skill_invocation(event: dict[str, Any]) -> dict[str, Any]:
 
 def _session_end(event: dict[str, Any]) -> dict[str, Any]:
     return {
-        "transcriptPath": _text(event, "transcript_path"),
         "sessionId": _text(event, "session_id") or _text(event, "conversation_id"),
         "cwd": _text(event, "cwd") or _first_root(event),
         "reason": _text(event, "reason"),
@@ -233,11 +231,7 @@ def _session_end(event: dict[str, Any]) -> dict[str, Any]:
 def _checkpoint(event: dict[str, Any]) -> dict[str, Any]:
     transcript = event.get("transcript")
     is_given = isinstance(transcript, str) and len(transcript) <= TRANSCRIPT_CHARS
-    return {
-        "transcriptPath": _text(event, "transcript_path"),
-        "transcript": transcript if is_given else "",
-        "reason": "turn",
-    }
+    return {"transcript": transcript if is_given else "", "reason": "turn"}
 
 
 def _remember(event: dict[str, Any]) -> dict[str, Any]:

@@ -86,6 +86,7 @@ class HookFields(CallerFields, frozen=True, kw_only=True, rename="camel", omit_d
     """What every hook may send beside its harness. ``runtimePath`` is also the header x-signet-runtime-path."""
 
     project: LongText | None = None
+    transcript_path: TranscriptPath | None = None
     runtime_path: Literal["plugin", "legacy"] | None = None
 
 
@@ -151,7 +152,6 @@ class PreCompactionRequest(HookFields, frozen=True, kw_only=True, rename="camel"
     message_count: Annotated[int, Clamped(low=0, high=1_000_000), Meta(description="Part of the checkpoint")] | None = (
         None
     )
-    transcript_path: TranscriptPath | None = None
     begins_epoch: Annotated[
         bool, Meta(description="No end of the compaction will be reported: the next context epoch begins now")
     ] = False

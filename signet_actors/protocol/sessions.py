@@ -91,7 +91,7 @@ class SessionFound(Message, frozen=True, tag="searcher.session_found"):
 
     ``returned``: the last ``MAX_RECEIVED`` memories, the first received one first.
     ``bypassed``: memory is switched off for the session of all agents; ``paused``: it is, or was.
-    ``agent_known``: the agent has a read policy. ``project``: that of its transcript, if the context tells none.
+    ``agent_known``: the agent has a read policy. ``project``: that of its transcript.
     """
 
     context: SessionContext | None = None

@@ -22,6 +22,7 @@ from tests.support.live_daemon import Client, LiveDaemon, live_daemon
 pytestmark = pytest.mark.system
 
 NUMBERS = count()
+PROGRAM = f"{LONG_LIMITS}\nfrom signet_actors.hook.program import main; main()"
 KEEP, END = "session-checkpoint-extract", "session-end"
 
 
@@ -82,9 +83,24 @@ REPORTS: dict[str, Report] = {
 }
 
 
-def later_than(beginning: str) -> list[str]:
-    """Return the reports that do not tell of a beginning themselves: a start or prompt counts more than a file."""
-    return [name for name in REPORTS if beginning != "its transcript" or name not in ("another start", "a prompt")]
+Hear = Callable[[Talk, str], object]
+HEARD: dict[str, Hear] = {
+    "a start": lambda one, there: one.hook("session-start", there, source="startup"),
+    "a start that names the file": lambda one, there: one.reports("session-start", there, source="resume"),
+    "a prompt": lambda one, there: one.hook("user-prompt-submit", there, userPrompt="Where is the ferry?"),
+    "a prompt that names the file": lambda one, there: one.reports("user-prompt-submit", there, userPrompt="Where?"),
+    "a start and prompts": lambda one, there: (
+        one.hook("session-start", there),
+        *(one.hook("user-prompt-submit", there, userPrompt=f"Where is ferry {number}?") for number in range(3)),
+    ),
+    "a late summary": lambda one, there: one.hook("compaction-complete", there, True, summary="They spoke."),
+    "a skill": lambda one, there: one.hook("skill-invocation", there, skill="sail"),
+    "a recall": lambda one, there: one.hook("recall", there, query="Where is the ferry?"),
+    "a turn whose file is missing": lambda one, there: one.hook(
+        KEEP, there, transcriptPath=str(one.file.with_name("missing.jsonl")), reason="turn"
+    ),
+}
+"""What the daemon hears first of a session that began elsewhere while it was away."""
 
 
 @pytest.mark.parametrize("beginning", BEGINNINGS)
@@ -92,18 +108,17 @@ def test_a_session_stays_in_the_project_in_which_it_began(
     daemon: LiveDaemon, empty_rooms: Callable[[], Client], beginning: str
 ) -> None:
     agent = empty_rooms()
-    reports = {name: report for name, report in REPORTS.items() if name in later_than(beginning)}
-    for name, report in reports.items():
+    for name, report in REPORTS.items():
         one = talk(daemon, agent, "/srv/quay")
         BEGINNINGS[beginning](one)
-        one.says("The ferry is at pier four", "/srv/quay" if beginning == "its transcript" else None)
+        one.says("The ferry is at pier four", "/srv/quay")
         report(one, "/srv/depot")
         one.says("It leaves at noon", "/srv/depot")
         one.reports(END, "/srv/depot", reason="other")
         assert one.project == "/srv/quay", name
     listed = agent.get("/api/sessions/past", project="/srv/depot").ok()
     assert listed["total"] == 0
-    assert agent.get("/api/sessions/past", project="/srv/quay").ok()["total"] == len(reports)
+    assert agent.get("/api/sessions/past", project="/srv/quay").ok()["total"] == len(REPORTS)
 
 
 def test_what_is_stored_of_a_session_that_moved_belongs_to_its_project(daemon: LiveDaemon, room: Client) -> None:
@@ -123,11 +138,55 @@ def test_what_is_stored_of_a_session_that_moved_belongs_to_its_project(daemon: L
     assert "pier four" in talk(daemon, room, "/srv/quay").hook("session-start", "/srv/quay")["inject"]
 
 
-def test_the_start_counts_more_than_the_transcript(daemon: LiveDaemon, room: Client) -> None:
+@pytest.mark.parametrize("heard", HEARD)
+def test_a_session_that_began_while_the_daemon_was_away_belongs_to_where_its_transcript_begins(
+    daemon: LiveDaemon, empty_rooms: Callable[[], Client], heard: str
+) -> None:
+    agent = empty_rooms()
+    for name, report in REPORTS.items():
+        one = talk(daemon, agent, "/srv/quay")
+        one.says("The ferry is at pier four", "/srv/quay")
+        HEARD[heard](one, "/srv/depot")
+        one.says("It leaves at noon", "/srv/depot")
+        report(one, "/srv/depot")
+        assert one.project == "/srv/quay", name
+        done = one.hook("compaction-complete", "/srv/depot", summary=f"Ferry {one.key} leaves.")
+        assert agent.memory(done["memoryId"])["project"] == "/srv/quay", name
+
+
+def test_a_past_session_belongs_to_where_its_transcript_begins(daemon: LiveDaemon, room: Client) -> None:
     one = talk(daemon, room, "/srv/quay")
     one.hook("session-start", "/srv/quay")
     one.says("The ferry is at pier four", "/srv/depot")
     one.reports(END, "/srv/depot", reason="backfill")
+    assert one.project == "/srv/depot"
+
+
+def test_a_transcript_that_tells_no_directory_changes_nothing(daemon: LiveDaemon, room: Client) -> None:
+    silent: dict[str, Callable[[Talk], object]] = {
+        "no directory": lambda one: one.says("The ferry is at pier four", None),
+        "an empty one": lambda one: one.says("The ferry is at pier four", ""),
+        "one that is too long": lambda one: one.says("The ferry is at pier four", "/srv/" + "x" * 9_000),
+        "far behind": lambda one: [
+            one.says(f"Ferry {number}", None if number < 60 else "/srv/depot") for number in range(70)
+        ],
+    }
+    for name, write in silent.items():
+        one = talk(daemon, room, "/srv/quay")
+        one.hook("session-start", "/srv/quay")
+        write(one)
+        one.reports(END, "/srv/depot", reason="other")
+        assert one.project == "/srv/quay", name
+
+
+def test_a_transcript_is_asked_once_where_its_session_began(daemon: LiveDaemon, room: Client) -> None:
+    one = talk(daemon, room, "/srv/quay")
+    one.says("The ferry is at pier four", "/srv/quay")
+    one.reports("user-prompt-submit", "/srv/depot", userPrompt="Where is the ferry?")
+    one.file.write_text("")
+    one.says("The ferry is at pier five", "/srv/depot")
+    one.reports("user-prompt-submit", "/srv/depot", userPrompt="And now?")
+    one.reports(KEEP, "/srv/depot", reason="turn")
     assert one.project == "/srv/quay"
 
 
@@ -157,8 +216,6 @@ def test_whether_a_session_is_kept_is_decided_where_it_began(choosy: tuple[LiveD
     daemon, inside, outside = choosy
     talks: list[tuple[Talk, str, str]] = []
     for number, (beginning, report) in enumerate(product(BEGINNINGS, REPORTS)):
-        if report not in later_than(beginning):
-            continue
         for began, there in ((inside, outside), (outside, inside)):
             one = talk(daemon, daemon.agent("default"), began)
             BEGINNINGS[beginning](one)
@@ -178,6 +235,25 @@ def test_whether_a_session_is_kept_is_decided_where_it_began(choosy: tuple[LiveD
         assert ("That is all" in text_of(one)) is (one.began == inside), how
 
 
+def test_a_session_that_began_elsewhere_while_the_daemon_was_away_stays_out(
+    choosy: tuple[LiveDaemon, str, str],
+) -> None:
+    daemon, inside, outside = choosy
+    for heard, report in product(HEARD, REPORTS):
+        for began, there in ((inside, outside), (outside, inside)):
+            one = talk(daemon, daemon.agent("default"), began)
+            one.says(f"My tax debt of {one.key[-4:]} is private", began)
+            HEARD[heard](one, there)
+            REPORTS[report](one, there)
+            is_kept = began == inside
+            assert (one.project is not None) is is_kept, (heard, report, began)
+            prompt = one.hook("user-prompt-submit", there, userPrompt="What is my debt?")
+            assert (prompt.get("reason") == "other_project") is not is_kept, (heard, report, began)
+            made = one.agent.get(f"/api/checkpoints/{one.key}").ok()["checkpoints"]
+            assert is_kept or not (made and "names the file" in heard), (heard, report)
+            assert is_kept or "debt" not in json.dumps(made), (heard, report)
+
+
 def unstored(daemon: LiveDaemon, talks: list[tuple[Talk, str, str]]) -> int:
     kept = {key for (key,) in daemon.read("SELECT session_key FROM session_contexts WHERE project IS NOT NULL")}
     return sum(one.key not in kept for one, _, _ in talks)
@@ -192,7 +268,6 @@ def test_the_hook_program_keeps_nothing_of_a_session_that_began_elsewhere(
     choosy: tuple[LiveDaemon, str, str],
 ) -> None:
     daemon, inside, outside = choosy
-    program = f"{LONG_LIMITS}\nfrom signet_actors.hook.program import main; main()"
     environ = {name: value for name, value in daemon.environment().items() if name != "SIGNET_PORT"}
     for began, there in ((inside, outside), (outside, inside)):
         one = talk(daemon, daemon.agent("default"), began)
@@ -200,7 +275,7 @@ def test_the_hook_program_keeps_nothing_of_a_session_that_began_elsewhere(
         for name, where in (("session-start", began), (KEEP, there), (END, there)):
             event = {"session_id": one.key, "cwd": where, "transcript_path": str(one.file), "reason": "other"}
             subprocess.run(
-                [sys.executable, "-c", program, name, "--harness", "claude-code"],
+                [sys.executable, "-c", PROGRAM, name, "--harness", "claude-code"],
                 input=json.dumps(event).encode(),
                 env=environ,
                 check=True,
@@ -208,3 +283,35 @@ def test_the_hook_program_keeps_nothing_of_a_session_that_began_elsewhere(
             )
         assert ("7710" in text_of(one)) is (began == inside), began
     assert not list((daemon.workspace / "memory" / "spool").glob("*.json"))
+
+
+def test_the_hook_program_tells_where_a_session_began_while_the_daemon_was_away(
+    choosy: tuple[LiveDaemon, str, str],
+) -> None:
+    daemon, inside, outside = choosy
+    talks = [
+        (talk(daemon, daemon.agent("default"), began), there) for began, there in ((inside, outside), (outside, inside))
+    ]
+
+    def run(one: Talk, name: str, where: str) -> str:
+        event = {"session_id": one.key, "cwd": where, "transcript_path": str(one.file), "prompt": "What is my debt?"}
+        environ = {name: value for name, value in daemon.environment().items() if name != "SIGNET_PORT"}
+        command = [sys.executable, "-c", PROGRAM, name, "--harness", "claude-code", "--json"]
+        done = subprocess.run(
+            command, input=json.dumps(event), env=environ, check=True, timeout=60, text=True, capture_output=True
+        )
+        return done.stdout
+
+    daemon.stop()
+    for one, _ in talks:
+        run(one, "session-start", one.began)
+        one.says("My tax debt is 7711 euros", one.began)
+        run(one, "user-prompt-submit", one.began)
+    daemon.start()
+    daemon.wait_ready()
+    for one, there in talks:
+        assert ("other_project" in run(one, "user-prompt-submit", there)) is (one.began == outside)
+        one.says("I pay it in May", there)
+        run(one, "checkpoint", there)
+        run(one, "session-end", there)
+        assert ("7711" in text_of(one)) is (one.began == inside), one.began

@@ -142,6 +142,7 @@ def test_session_start_injects_the_daemons_text(daemon: ScriptedDaemon, workspac
         "project": "/home/ann/shop",
         "sessionKey": START["session_id"],
         "source": "startup",
+        "transcriptPath": START["transcript_path"],
         "maxInjectChars": 10_000,
     }
     assert asked.headers["content-type"] == "application/json"

@@ -312,8 +312,13 @@ async def note_left_out(call: Call[SessionEndRequest], key: str | None, found: C
 
 
 async def _is_left_out(call: Call[SessionEndRequest], context: Context | None) -> bool:
-    """Return whether ``projects.only`` leaves the session out. It restricts hooks, not a command of the user."""
-    return call.request.reason != BACKFILL and await is_elsewhere(call, context)
+    """Return whether ``projects.only`` leaves the session out. It restricts hooks, not a command of the user.
+
+    That one begins no session, but its transcript tells where one began of which hooks have told.
+    """
+    if call.request.reason == BACKFILL and (context is None or context.began_in is None):
+        return False
+    return await is_elsewhere(call, context) and call.request.reason != BACKFILL
 
 
 def note_skipped(call: Call[SessionEndRequest], reason: str) -> None:

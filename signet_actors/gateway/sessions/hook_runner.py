@@ -184,34 +184,48 @@ async def _context(call: Call[Any], key: str, *, stores: bool) -> Context | None
 async def is_elsewhere(call: Call[Any], context: Context | None) -> bool:
     """Return whether hooks do nothing for this session, because ``projects.only`` lacks the directory it began in.
 
-    Its agent may have gone to another directory, which hooks name then. The first report that names one tells where
-    the session began, unless its transcript does. What is not known is not chosen.
+    Its agent may have gone to another directory, which hooks name then. What is not known is not chosen.
     """
     projects = call.state.projects
     if context is None:
         return projects.only_some and not call.is_chosen
+    if not context.is_beginning_read:
+        await _note_beginning(call, context)
     if context.began_in is None:
-        directory = await asyncio.to_thread(_first_directory, call) or call.directory
-        if directory is None:
-            return projects.only_some
-        directory = FieldRedactor(call.state, for_memories=False).clean(directory)
-        place = await projects.place_of(directory)
-        if context.project not in (None, place.project):  # that of its stored transcript
-            place = await projects.place_of(context.project)
-        whole = await projects.place_of(place.project)
-        if context.began_in is None:
-            is_same = place.is_chosen == whole.is_chosen
-            call.state.ledger.begin_in(context, place.project if is_same else directory)
-    assert context.began_in is not None, "it was noted"
+        return projects.only_some
     place = await projects.place_of(context.began_in)
     context.project = place.project
     return not place.is_chosen
 
 
-def _first_directory(call: Call[Any]) -> str | None:
-    """Return the directory in which the transcript of this report begins, None if it has or tells none. Blocks.
+async def _note_beginning(call: Call[Any], context: Context) -> None:
+    """Note where the session began: where its transcript says, else where the first hook was that names a directory.
 
-    Raises SignetError if a retry may tell.
+    That hook may not be the session's first one, because the daemon may have been away. The transcript is read once, by
+    the first hook that names it. Raises SignetError if a retry may tell.
+    """
+    told = await asyncio.to_thread(_first_directory, call)
+    context.is_beginning_read = told is not None
+    projects, known = call.state.projects, context.began_in
+    directory = told or (call.directory if known is None else None)
+    if not directory:
+        return
+    directory = FieldRedactor(call.state, for_memories=False).clean(directory)
+    place = await projects.place_of(directory)
+    if known is None and context.project not in (None, place.project):  # that of its stored transcript
+        place = await projects.place_of(context.project)
+    if known is not None and place == await projects.place_of(known):
+        return
+    whole = await projects.place_of(place.project)
+    call.state.ledger.begin_in(context, place.project if place.is_chosen == whole.is_chosen else directory)
+    if not place.is_chosen:
+        call.state.checkpoints.forget(context.key, context.agent_id)
+
+
+def _first_directory(call: Call[Any]) -> str | None:
+    """Return the directory in which the transcript of this report begins, empty if it tells none.
+
+    None: there is no transcript yet that can be read. Blocks. Raises SignetError if a retry may tell.
     """
     given, path = getattr(call.request, "transcript", None), getattr(call.request, "transcript_path", None)
     if given is not None:
@@ -227,7 +241,7 @@ def _first_directory(call: Call[Any]) -> str | None:
             return None
     directory = first_directory(raw.split(b"\n", FIRST_LINES)[:FIRST_LINES])
     if directory is None or len(directory) > MAX_NAME_CHARS:
-        return None
+        return ""
     return sanitize_text(directory)
 
 

@@ -59,6 +59,7 @@ class Context:
     Hold ``lock`` to change it, until the response is written (``Call.hold``). ``started``: the session has received the
     text of its start in this epoch, for the request ``start_key``. ``stored``: an earlier process knew it.
     ``began_in``: the directory in which the session began, by its ``project`` if hooks work in both or in none of them.
+    ``is_beginning_read``: its transcript has been asked for that.
     ``source``: the reason of a start whose text comes with the next prompt. ``told_tools``: it was told its key, for
     the tools. ``told_turns``: ids of turns of earlier sessions. ``awaits_summary``: the start after a compaction began
     the epoch, and no prompt has followed yet.
@@ -78,6 +79,7 @@ class Context:
         "first_ms",
         "harness",
         "is_agent_known",
+        "is_beginning_read",
         "key",
         "lock",
         "losses",
@@ -104,6 +106,7 @@ class Context:
         self.start_key: str | None = None
         self.source: str | None = None
         self.is_agent_known = True
+        self.is_beginning_read = False
         self.stored = self.told_tools = self.awaits_summary = self.expects_loss = False
         self.losses = 0
         self.told_turns: set[str] = set()
@@ -208,7 +211,7 @@ class RecallLedger:
             self.switch_off(key, agent_id, first_ms)
 
     def begin_in(self, context: Context, directory: str) -> None:
-        """Note where the session began, for good; it is stored soon."""
+        """Note where the session began; it is stored soon."""
         context.began_in = directory
         self.touch(context)
 
@@ -370,6 +373,7 @@ class RecallLedger:
             context.stored = True
             context.epoch, context.harness, context.began_in = stored.context_epoch, stored.harness, stored.project
             context.project = stored.project or found.project
+            context.is_beginning_read = stored.project is not None and found.project is not None
             context.started = stored.started_epoch == stored.context_epoch
             context.start_key = stored.start_key if context.started else None
         for row in found.returned:

@@ -46,8 +46,7 @@ def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:
     paused = stored.was_bypassed(snapshot, query.session_key)
     agent_known = query.agent_id == DEFAULT_AGENT or stored.has_agent(snapshot, query.agent_id)
     found = stored.context(snapshot, query.session_key, query.agent_id)
-    is_told = found is not None and found.project is not None
-    project = None if is_told else stored.project(snapshot, query.session_key, query.agent_id)
+    project = stored.project(snapshot, query.session_key, query.agent_id)
     if found is None:
         return SessionFound(bypassed=bypassed, paused=paused, agent_known=agent_known, project=project)
     returned = stored.returned(snapshot, query.session_key, query.agent_id, found.context_epoch, MAX_RECEIVED)

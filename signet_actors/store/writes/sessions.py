@@ -44,7 +44,7 @@ _PUT: Final = (
     " context_epoch = CASE WHEN excluded.context_epoch > session_contexts.context_epoch"
     " THEN excluded.context_epoch ELSE session_contexts.context_epoch END,"
     " harness = coalesce(excluded.harness, session_contexts.harness),"
-    " project = coalesce(session_contexts.project, excluded.project),"
+    " project = coalesce(excluded.project, session_contexts.project),"
     " last_active_at = excluded.last_active_at,"
     " start_key = CASE WHEN excluded.started_epoch IS NULL THEN session_contexts.start_key ELSE excluded.start_key END,"
     " started_epoch = coalesce(excluded.started_epoch, session_contexts.started_epoch)"
@@ -91,7 +91,7 @@ _DELETE_CONTEXTS: Final = (
 
 
 def put(tx: WriteTransaction, context: ContextRow) -> None:
-    """Store the newest state of a session. Its epoch never goes back, its project and what is not named stay."""
+    """Store the newest state of a session. Its epoch never goes back, and what is not named stays."""
     tx.execute(_PUT, context._asdict())
 
 
