@@ -278,7 +278,7 @@ def _server(command: list[str]) -> tuple[list[str] | None, str]:
     program = os.path.join(os.path.dirname(command[0]), NAME)
     if not is_program(program):
         return None, f"{program} does not exist"
-    return [program, "mcp"], ""
+    return [*start_words(program), "mcp"], ""
 
 
 def _command(invocation: Invocation, given: str | None, agent: str | None, *, must_exist: bool = True) -> list[str]:

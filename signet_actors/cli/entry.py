@@ -1,9 +1,16 @@
 """The script ``signet``: Ctrl-C while the modules are imported ends it as at any other time.
 
-A command is short: the garbage collector runs rarely, and not at all when the process exits.
+A command is short: the garbage collector runs rarely, and not at all when the process exits. An entry of an earlier
+release, a plugin and a person start it without ``-I``, so that PYTHONPATH is heeded.
 """
 
+# ruff: noqa: E402 - the import path comes first
+
 from __future__ import annotations
+
+from signet_actors.runtime.processes.import_path import prefer_standard_library
+
+prefer_standard_library()
 
 import atexit
 import gc

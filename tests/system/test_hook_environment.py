@@ -9,17 +9,22 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 import venv
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from signet_actors.cli.harnesses.check import Canary
 from signet_actors.cli.harnesses.hook_settings import command_words
-from signet_actors.cli.harnesses.registry import CLAUDE_CODE, HARNESSES, Harness
+from signet_actors.cli.harnesses.registry import CLAUDE_CODE, CODEX, HARNESSES, Harness
+from signet_actors.cli.harnesses.server_check import ServerRun, run_server
+from signet_actors.cli.harnesses.server_entry import server_words
 from signet_actors.cli.main import cli
 from tests.support.bus_harness import REPOSITORY
 from tests.support.harness_home import LONG_LIMITS
@@ -37,6 +42,12 @@ if __name__ == '__main__':
     sys.exit(main())
 """
 """As installers write it, for a busy machine."""
+SIGNET = """\
+import sys
+from signet_actors.cli.entry import main
+if __name__ == '__main__':
+    sys.exit(main())
+"""
 PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 USER_SITE = f".local/lib/{PYTHON}/site-packages"
 ENDS = "raise SystemExit(3)\n"
@@ -134,6 +145,7 @@ WORST = (
     "modules in the working directory",
 )
 SESSIONS = count()
+CANARY = Canary("4711", "lighthouse")
 
 
 @dataclass(frozen=True)
@@ -166,24 +178,33 @@ def installed(
 ) -> Installed:
     root = tmp_path_factory.mktemp("connected")
     venv.create(root / "my tools", symlinks=True)
-    (root / "my tools" / "lib" / PYTHON / "site-packages" / "editable.pth").write_text(f"{REPOSITORY}\n")
+    packages = f"{REPOSITORY}\n{sysconfig.get_path('purelib')}\n"
+    (root / "my tools" / "lib" / PYTHON / "site-packages" / "editable.pth").write_text(packages)
     program = root / "my tools" / "bin" / "signet-hook"
-    program.write_text(f"#!/bin/sh\n'''exec' \"{program.with_name('python')}\" \"$0\" \"$@\"\n' '''\n{SCRIPT}")
-    program.chmod(0o755)
+    start = f"#!/bin/sh\n'''exec' \"{program.with_name('python')}\" \"$0\" \"$@\"\n' '''\n"
+    for script, text in ((program, SCRIPT), (program.with_name("signet"), SIGNET)):
+        script.write_text(start + text)
+        script.chmod(0o755)
     room = empty_rooms()
     room.remember("The staging database listens on port 5433")
+    room.remember(CANARY.memory)
     connected = Installed({"HOME": str(root), "PATH": "/usr/bin:/bin"}, program)
     for harness in WITH_HOOKS:
         connected.connect(harness, "--agent", room.headers["x-signet-agent-id"], "--workspace", str(daemon.workspace))
     return connected
 
 
-def asked(command: list[str], harness: Harness, case: Case, home: Path) -> subprocess.CompletedProcess[str]:
-    """Ask for the memory in the environment of the case, in a session of its own."""
+def prepared(case: Case, home: Path) -> dict[str, str]:
+    """Write the files of the case; return its environment."""
     for name, text in case.files.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text)
     given = {name: value.format(home=home) for name, value in case.variables.items()}
+    return {"PATH": "/usr/bin:/bin", "HOME": str(home), **given}
+
+
+def asked(command: list[str], harness: Harness, case: Case, home: Path) -> subprocess.CompletedProcess[str]:
+    """Ask for the memory in the environment of the case, in a session of its own."""
     event = {
         "session_id": f"hostile-{next(SESSIONS)}",
         "cwd": "/srv/shop",
@@ -193,7 +214,7 @@ def asked(command: list[str], harness: Harness, case: Case, home: Path) -> subpr
     return subprocess.run(
         command,
         input=json.dumps(event),
-        env={"PATH": "/usr/bin:/bin", "HOME": str(home), **given},
+        env=prepared(case, home),
         cwd=home / case.cwd,
         capture_output=True,
         text=True,
@@ -235,3 +256,36 @@ def test_a_program_that_is_started_by_itself_takes_its_modules_from_the_standard
     done = asked(plain, CLAUDE_CODE, HOSTILE[f"{module}.py on PYTHONPATH"], tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "5433" in done.stdout
+
+
+ALL_SHADOWED = Case({"PYTHONPATH": "{home}"}, {f"{name}.py": ENDS for name in SHADOWED})
+
+
+def searched(entry: dict[str, Any], case: Case, home: Path, monkeypatch: pytest.MonkeyPatch) -> ServerRun:
+    """Have the memory tools search for the memory in the environment of the case."""
+    given = prepared(case, home)
+    monkeypatch.chdir(home / case.cwd)
+    return run_server(entry, CANARY, given)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [*(HOSTILE[name] for name in WORST), HOSTILE["usercustomize.py in the user's site"], ALL_SHADOWED],
+    ids=[*WORST, "usercustomize.py in the user's site", "all modules on PYTHONPATH"],
+)
+@pytest.mark.parametrize("harness", [CLAUDE_CODE, CODEX], ids=lambda harness: harness.name)
+def test_the_tools_find_the_memory_in_any_environment(
+    installed: Installed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: Harness, case: Case
+) -> None:
+    found = searched(harness.installed_server(installed.environ), case, tmp_path, monkeypatch)
+    assert (found.problem, found.tools > 0) == ("", True)
+
+
+@pytest.mark.parametrize("module", ["json", "socket", "select", "random", "selectors"])
+def test_tools_that_are_started_by_themselves_take_their_modules_from_the_standard_library(
+    installed: Installed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    _, _, *plain = server_words(CLAUDE_CODE.installed_server(installed.environ))
+    assert plain[0] == str(installed.program.with_name("signet"))
+    case = HOSTILE[f"{module}.py on PYTHONPATH"]
+    assert searched({"command": plain}, case, tmp_path, monkeypatch).problem == ""

@@ -31,7 +31,7 @@ from signet_actors.cli.harnesses.registry import (
     WINDSURF,
     Harness,
 )
-from signet_actors.cli.harnesses.server_entry import ServerEntry
+from signet_actors.cli.harnesses.server_entry import ServerEntry, server_words
 from signet_actors.cli.harnesses.toml_server import TomlServer
 from signet_actors.cli.main import cli
 from signet_actors.hook.harness_events import HOOKS, NAME_OF_EVENT
@@ -210,6 +210,29 @@ def test_the_entry_starts_the_memory_tools_for_this_harness(home: Home, harness:
         "opencode": {"type": "local", "command": words},
     }
     assert entry == expected.get(harness.name, {"command": words[0], "args": words[1:]})
+
+
+@every
+@pytest.mark.parametrize("times", [0, 2], ids=["disconnect", "connect and disconnect"])
+def test_memory_tools_of_an_earlier_release_are_brought_up_to_date_and_leave_no_trace(
+    home: Home, harness: Harness, times: int
+) -> None:
+    """In a virtual environment an isolated Python starts them, as it starts the hooks."""
+    furnish(home, harness)
+    before, signet = home.files(), str(home.program.with_name("signet"))
+    home.connect(harness)
+    former = server_words(server_of(home, harness))
+    assert former[:2] == [signet, "mcp"]
+    (home.root / "pyvenv.cfg").write_text("")
+    python = home.program.with_name("python")
+    python.symlink_to(sys.executable)
+    for _ in range(times):
+        assert home.connect(harness).exit_code == 0
+        assert server_words(server_of(home, harness)) == [str(python), "-I", *former]
+        assert {signet, str(python)} <= set(harness.installed_programs({"HOME": str(home.root)}))
+    assert harness.tools_from({"HOME": str(home.root)})
+    assert home.disconnect(harness).exit_code == 0
+    assert home.files() == {**before, "pyvenv.cfg": b"", "bin/python": python.read_bytes()}
 
 
 @every

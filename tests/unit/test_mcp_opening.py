@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -20,7 +18,6 @@ from signet_actors.mcp.declared import HANDSHAKE_VERSIONS, LATEST, declared_repl
 from signet_actors.mcp.http import serve_with
 from signet_actors.operations.mcp import without_lone_surrogates
 from signet_actors.operations.tools import TOOLS
-from tests.support.bus_harness import REPOSITORY
 
 META: Final = "io.modelcontextprotocol/"
 CLIENT: Final = {"name": "test", "version": "1"}
@@ -128,26 +125,27 @@ def test_what_is_unusual_is_left_to_the_sdk(message: dict[str, Any], headers: di
     assert declared_reply(message, headers) is None
 
 
-def stdio_without_sdk(folder: Path, lines: list[Any]) -> list[Any]:
+WITHOUT_SDK = "import sys; sys.modules['mcp_types'] = None; from signet_actors.cli.entry import main; main()"
+
+
+def stdio_without_sdk(lines: list[Any]) -> list[Any]:
     """Return what `signet mcp` answers where the SDK cannot be imported."""
-    (folder / "mcp_types.py").write_text("raise ImportError('it is not there')")
-    environ = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{REPOSITORY}"}
-    command = [sys.executable, "-m", "signet_actors.cli", "mcp"]
+    command = [sys.executable, "-c", WITHOUT_SDK, "mcp"]
     sent = "".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines)
-    done = subprocess.run(command, env=environ, input=sent, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, input=sent, capture_output=True, text=True, timeout=120, check=False)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_the_opening_of_a_handshake_needs_no_sdk(tmp_path: Path) -> None:
+def test_the_opening_of_a_handshake_needs_no_sdk() -> None:
     opening = [handshake(None, "initialize", **OPENING)[0], {"jsonrpc": "2.0", "method": "notifications/initialized"}]
     asked = [handshake(None, method)[0] for method in (*LISTS, "ping")]
-    answered = stdio_without_sdk(tmp_path, [*opening, *asked])
+    answered = stdio_without_sdk([*opening, *asked])
     assert answered == [declared_reply(message) for message in (opening[0], *asked)]
 
 
-def test_the_opening_of_the_latest_version_needs_no_sdk(tmp_path: Path) -> None:
+def test_the_opening_of_the_latest_version_needs_no_sdk() -> None:
     asked = [latest(method)[0] for method in ("server/discover", *LISTS)]
-    assert stdio_without_sdk(tmp_path, asked) == [declared_reply(message) for message in asked]
+    assert stdio_without_sdk(asked) == [declared_reply(message) for message in asked]
 
 
 @pytest.mark.parametrize(
@@ -163,8 +161,8 @@ def test_the_opening_of_the_latest_version_needs_no_sdk(tmp_path: Path) -> None:
     ],
     ids=lambda line: json.dumps(line)[:50],
 )
-def test_what_is_out_of_turn_or_no_request_is_left_to_the_sdk(tmp_path: Path, line: Any) -> None:
-    assert stdio_without_sdk(tmp_path, [line]) == []
+def test_what_is_out_of_turn_or_no_request_is_left_to_the_sdk(line: Any) -> None:
+    assert stdio_without_sdk([line]) == []
 
 
 def test_halves_of_surrogate_pairs_become_the_replacement_character() -> None:

@@ -34,7 +34,7 @@ Groups = dict[str, dict[str, Any]]
 
 
 def start_words(program: str) -> list[str]:
-    """Return how the hook program is started: in a virtual environment by its Python, isolated.
+    """Return how a program of ours is started: in a virtual environment by its Python, isolated.
 
     Then no variable of Python and no module in a directory of the user keeps it from starting. Elsewhere its packages
     may be in such a directory, and a bare name, in a plugin, is found on the PATH of any machine.
@@ -64,15 +64,14 @@ def started_words(handler: Any) -> list[str]:
     return command_words({"type": "command", **handler} if isinstance(handler, dict) else handler)
 
 
-def hook_program(handler: Any) -> str:
-    """Return the program of a handler that an isolated Python starts, or that is started by itself; empty if none."""
-    words = started_words(handler)
-    return "".join(words[2:3] if words[1:2] == [ISOLATED] else words[:1])
+def program_words(words: list[str]) -> list[str]:
+    """Return a command from its program on, which an isolated Python starts, or which is started by itself."""
+    return words[2:] if words[1:2] == [ISOLATED] else words
 
 
 def is_ours(handler: Any) -> bool:
     """Return whether the handler runs ``signet-hook``."""
-    return bool(command_words(handler)) and os.path.basename(hook_program(handler)) == PROGRAM
+    return os.path.basename("".join(program_words(command_words(handler))[:1])) == PROGRAM
 
 
 def is_of_other_signet(handler: Any) -> bool:

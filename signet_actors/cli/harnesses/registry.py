@@ -25,9 +25,9 @@ from signet_actors.cli.harnesses.hook_settings import (
     HookGroups,
     document_of,
     handlers,
-    hook_program,
     is_of_other_signet,
     is_ours,
+    program_words,
     start_words,
     started_words,
 )
@@ -174,12 +174,11 @@ class Harness:
     def installed_programs(self, environ: Mapping[str, str]) -> list[str]:
         """Return the programs that our entries start, hooks first. Raises ConfigError if a file is not valid.
 
-        Last comes the Python by which hooks are started.
+        Last comes the Python by which they are started.
         """
         entry, hooks = self.installed_server(environ), self.installed_hooks(environ).values()
-        server = server_words(entry)[:1] if is_our_server(entry) else []
-        starters = (started_words(handler)[0] for handler in hooks)
-        return list(dict.fromkeys([*map(hook_program, hooks), *server, *starters]))
+        commands = [*map(started_words, hooks), *([server_words(entry)] if is_our_server(entry) else [])]
+        return list(dict.fromkeys(words[0] for words in (*map(program_words, commands), *commands)))
 
     def environ_of(self, settings: str, environ: Mapping[str, str]) -> Mapping[str, str]:
         """Return the environment in which the harness has its settings in this file, where it was connected."""

@@ -1,7 +1,8 @@
 """Our entry among the MCP servers of a settings file in JSON: ``{"mcpServers": {"signet": {"command": …}}}``.
 
-An entry named ``signet`` is ours if it starts a program ``signet``, by its absolute path, with ``mcp``. Another one is
-left alone: its owner may have chosen another way to reach the daemon.
+An entry named ``signet`` is ours if it starts a program ``signet``, by its absolute path, with ``mcp``: by an isolated
+Python or, as earlier releases did, by itself. Another one is left alone: its owner may have chosen another way to reach
+the daemon.
 
 Source: docs/guides/mcp.md "Connect your program".
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 import os
 from typing import Any, Final
 
+from signet_actors.cli.harnesses.hook_settings import program_words
 from signet_actors.cli.harnesses.json_text import (
     InvalidText,
     appended,
@@ -41,7 +43,7 @@ def server_words(entry: Any) -> list[str]:
 
 def is_our_server(entry: Any) -> bool:
     """Return whether ``connect`` made the entry."""
-    words = server_words(entry)
+    words = program_words(server_words(entry))
     return len(words) > 1 and os.path.isabs(words[0]) and os.path.basename(words[0]) == NAME and words[1] == "mcp"
 
 
