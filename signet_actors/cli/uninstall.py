@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 from dataclasses import dataclass, field
@@ -38,26 +39,47 @@ from signet_actors.config.workspace_holder import lock_held
 from signet_actors.errors import ConfigError, ErrorCode, RequestRefused, SignetError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from signet_actors.cli.invocation import Invocation
 
 
-_IN_MEMORY: Final = "MEMORY.backup-*.md synthesis.json memories.db memories.db-* aside-* backups harnesses.json spool"
+_DATABASE: Final = r"memories\.db(\.incoming)?(-wal|-shm|-journal)?"
+_IN_MEMORY: Final = (
+    r"MEMORY\.backup-\d{8}T\d{9}Z(-edited)?\.md(\.new)?",
+    r"synthesis\.json(\.new)?",
+    _DATABASE,
+    r"memories\.db-runs",
+    rf"aside-\d+/{_DATABASE}",
+    r"backups/memories-\d{8}T\d{9}Z-schema-\d{1,6}\.db(\.partial(-\w+)?)?",
+    r"harnesses\.json(\.new)?",
+    r"spool/\d+-[^/]*\.json(\.rejected|\.\d+\.draft)?",
+    r"\d[^/]*\.md",
+)
 _IN_DAEMON: Final = (
-    "address ballast claims.json index integrity-check lock logs owner-token pid poison-commands* previous refusal"
-    " restore run secret suspect writer.lock database"
+    r"address ballast claims\.json index(/.*)? integrity-check lock logs(/.*)? owner-token pid poison-commands.*"
+    r" previous(/.*)? refusal restore run(/.*)? secret suspect writer\.lock database"
 )
-_MADE: Final = (
-    "agent.yaml",
-    *(f"agents/*/memory/{name}" for name in _IN_MEMORY.split()[:2]),
-    *(f"memory/{name}" for name in (*_IN_MEMORY.split(), "[0-9]*.md")),
-    *(f".daemon/{name}" for name in _IN_DAEMON.split()),
+_MADE: Final = tuple(
+    re.compile(path, re.DOTALL)
+    for path in (
+        r"agent\.yaml",
+        *(rf"agents/[^/]+/memory/{name}" for name in _IN_MEMORY[:2]),
+        *(rf"memory/{name}" for name in _IN_MEMORY),
+        *(rf"\.daemon/{name}" for name in _IN_DAEMON.split(" ")),
+    )
 )
-"""What the daemon and the commands make. The mark that the workspace is ours comes last."""
+"""The files that the daemon and the commands make. The mark that the workspace is ours comes last."""
+_DIRECTORIES: Final = tuple(
+    f"{within}/{name}"
+    for within, names in (("memory", "backups spool"), (".daemon", "index logs previous run"))
+    for name in names.split()
+)
+_PLACES: Final = ("agent.yaml", "agents/*/memory/*", "memory/*", "memory/*/*", ".daemon/**/*")
 _SUMMARY: Final = b'---\nsession: "'
 """How the file of a session's summary begins."""
-_MOST_NAMED: Final = 5
+_MOST_NAMED: Final = 10
+"""The files that lie among ours come first."""
 
 
 @dataclass
@@ -144,7 +166,10 @@ def _plan_data(invocation: Invocation, plan: Plan, *, data: bool) -> None:
     made = _made(places.root)
     if not made:
         return
-    shown, size = below_home(str(places.root), invocation.environ), size_text(sum(map(_size, made)))
+    shown, size = (
+        below_home(str(places.root), invocation.environ),
+        size_text(sum(path.lstat().st_size for path in made)),
+    )
     if not data:
         plan.stays.append(f"your memories in {shown} ({size}); `signet uninstall --data` deletes them")
         return
@@ -153,19 +178,40 @@ def _plan_data(invocation: Invocation, plan: Plan, *, data: bool) -> None:
         raise ConfigError(f"{told}; nothing was removed")
     names = ", ".join(dict.fromkeys(path.relative_to(places.root).parts[0] for path in made))
     plan.steps.append((f"DELETE YOUR MEMORIES: {names} in {shown} ({size})", lambda: _delete(places.root)))
-    inner = (places.memory_dir, places.daemon_dir)
-    found = (path for directory in (places.root, *inner) if directory.is_dir() for path in directory.iterdir())
-    others = sorted(str(path.relative_to(places.root)) for path in found if path not in (*made, *inner))
+    directories = _directories(places.root, made)
+    known = directories.union(made)
+    found = (path for directory in directories for path in directory.iterdir() if path not in known)
+    others = sorted((str(path.relative_to(places.root)) for path in found), key=lambda name: ("/" not in name, name))
     if others:
         more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
         plan.stays.append(f"other files in {shown}: {', '.join(others[:_MOST_NAMED])}{more}")
 
 
 def _made(root: Path) -> list[Path]:
-    """Return what this program has made below the workspace, but for what a person writes, too."""
-    found = [path for name in _MADE for path in sorted(root.glob(name))]
-    within = [path for path in found if path.parent == root or not path.parent.is_symlink()]
-    return [path for path in within if not path.name[0].isdigit() or _is_summary(path)]
+    """Return the files that this program has made below the workspace, but for what a person writes, too."""
+    found = [path for place in _PLACES for path in sorted(root.glob(place)) if _is_file(path)]
+    order = {path: number for path in found if (number := _number(path.relative_to(root))) is not None}
+    within = [path for path in sorted(order, key=order.__getitem__) if not _is_below_link(path, root)]
+    return [path for path in within if not path.name[0].isdigit() or path.suffix != ".md" or _is_summary(path)]
+
+
+def _number(path: Path) -> int | None:
+    """Return which pattern of what is made the path has; None if it has none."""
+    return next((number for number, made in enumerate(_MADE) if made.fullmatch(str(path))), None)
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_symlink() or not path.is_dir()
+
+
+def _is_below_link(path: Path, root: Path) -> bool:
+    return any((root / inner).is_symlink() for inner in path.relative_to(root).parents[:-1])
+
+
+def _directories(root: Path, made: Iterable[Path]) -> set[Path]:
+    """Return the directories that have files of ours, or are made for them."""
+    empty = {root / name for name in _DIRECTORIES if (root / name).is_dir() and not (root / name).is_symlink()}
+    return empty | {root / inner for path in (*made, *empty) for inner in path.relative_to(root).parents}
 
 
 def _is_summary(path: Path) -> bool:
@@ -182,18 +228,10 @@ def _delete(root: Path) -> None:
         raise ConfigError("the daemon still runs")
     paths = _made(root)
     for path in paths:
-        path.unlink() if path.is_symlink() or path.is_file() else shutil.rmtree(path)
-    for directory in sorted({root / inner for path in paths for inner in path.relative_to(root).parents}, reverse=True):
+        path.unlink()
+    for directory in sorted(_directories(root, paths), reverse=True):
         with contextlib.suppress(OSError):  # the user's files are in it
             directory.rmdir()
-
-
-def _size(path: Path) -> int:
-    if not path.is_dir():
-        return path.lstat().st_size
-    return sum(
-        os.lstat(os.path.join(directory, name)).st_size for directory, _, names in os.walk(path) for name in names
-    )
 
 
 def _problem(step: Callable[[], object]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -18,6 +19,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from signet_actors.cli.harnesses import json_text
+from signet_actors.cli.harnesses.flat_hooks import FlatHooks
+from signet_actors.cli.harnesses.hook_settings import HookGroups
 from signet_actors.cli.harnesses.json_text import InvalidText
 from signet_actors.cli.harnesses.registry import (
     CLAUDE_CODE,
@@ -407,6 +410,10 @@ def test_a_table_at_the_end_of_toml_comes_and_goes(end: str) -> None:
         back = TomlServer().stripped(connected)
         assert tomllib.loads(back.replace("\r\n", "\n")) == tomllib.loads((text + end).replace("\r\n", "\n"))
         assert back.rstrip() == (text + end).rstrip()
+        assert TomlServer().stripped(connected, text + end) == text + end
+        below = TomlServer().stripped(connected + "[c]\ne = 1", text + end)
+        assert below.endswith("[c]\ne = 1")
+        assert below.startswith(text + end)
 
 
 def test_what_users_add_to_our_table_goes_with_it_and_what_follows_stays() -> None:
@@ -421,6 +428,66 @@ def test_a_table_in_another_form_is_not_guessed() -> None:
     text = 'mcp_servers.signet = { command = "/opt/bin/signet", args = ["mcp"] }\n'
     with pytest.raises(InvalidText, match="remove it by hand"):
         TomlServer().stripped(text)
+
+
+JSON_LAYOUTS = (
+    *("{}", "{}\n", "{ }\n", "{\n}\n", "{\n\n}", "{\n  // x\n}\n", "{ // x\n}", '{"a":1}', '{"a": 1, "b": 2}\n'),
+    *('{\n  "a": 1\n}\n', '{\n  "a": 1,\n}\n', '{\n  "a": 1 // t\n}\n', '{\n  "a": 1, // t\n}\n'),
+    *('{\n  "a": 1\n  // last\n}\n', '{\n  "a": 1, /* q\n r */\n}\n', '{\r\n  "a": 1 // t\r\n}\r\n'),
+    *('{\n\t"a": {\n\t\t"b": 1\n\t}\n}', '{"a":1 // t\n}', '{\n  "a": 1 /* one\n two */\n}'),
+    *("{KEY:{}}", '{KEY:{},"inputs":[]}', '{\n  KEY: {},\n  "inputs": []\n}\n', "{\n  KEY: {\n  }\n}\n"),
+    *("{\n  KEY: {\n    // mine\n  }\n}\n", '{"a":1, KEY: { /* none */ }}', "{\n  KEY: {}, // t\n}\n"),
+    *('{\n  "a": 1, // t\n  KEY: {} // u\n}\n', "// c\n{\n  // x\n  KEY: {\n    // y\n  },\n}\n"),
+    *("{\n  KEY: {\n    OTHER\n  }\n}\n", "{\n  KEY: {\n    OTHER // trailing\n  }\n}\n", "{KEY: {OTHER}}"),
+    *("{\n  KEY: {\n    OTHER, // trailing\n  },\n}\n", "{\n  KEY: {\n    OTHER /* b */ // c\n  }\n}\n"),
+    *("{KEY: {OTHER, /* z */ }}\r\n", "{KEY: {OTHER , }}", "{\n  KEY: { OTHER }\n}\n", "{KEY: {OTHER} // t\n}"),
+    *("{\n  KEY:\n  {\n    OTHER\n  }\n}\n", "{\n    KEY: {\n        OTHER\n        // end\n    }\n}\n"),
+)
+SERVER = {"command": "/opt/bin/signet", "args": ["mcp"]}
+HOOK = {"type": "command", "command": "/opt/bin/signet-hook stop"}
+PARTS: tuple[tuple[Any, Any, str, str], ...] = (
+    (ServerEntry(("servers",), comments=True), SERVER, "servers", '"x": {"command": "y"}'),
+    (ServerEntry(("mcp", "servers"), comments=True), SERVER, "mcp", '"x": {}'),
+    (HookGroups(comments=True), {"Stop": {"hooks": [HOOK]}, "Start": {"hooks": [HOOK]}}, "hooks", '"x": []'),
+    (HookGroups(comments=True), {"Stop": {"hooks": [HOOK]}}, "hooks", '"Stop": []'),
+    (HookGroups(comments=True), {"Stop": {"hooks": [HOOK]}}, "hooks", '"Stop": [{"hooks": []}], "End": [ ]'),
+    (FlatHooks(), {"stop": {"command": HOOK["command"]}, "start": {"command": HOOK["command"]}}, "hooks", '"stop": []'),
+)
+
+
+def test_what_was_there_before_comes_back_with_its_layout_also_after_another_change() -> None:
+    for part, wanted, key, other in PARTS:
+        for layout in JSON_LAYOUTS:
+            text = layout.replace("KEY", f'"{key}"').replace("OTHER", other)
+            connected = part.connected(text, wanted)
+            assert part.installed(connected) == wanted, text
+            assert part.stripped(connected, text) == text
+            theirs = connected.replace("{", '{"theirs": 1, ', 1)
+            assert json_text.parsed(part.stripped(theirs, text), comments=True) == {
+                "theirs": 1,
+                **json_text.parsed(text, comments=True),
+            }
+            bare = re.sub(r"//.*|/\*[^*]*\*/", "", text)
+            back = part.stripped(part.connected(bare, wanted), text)
+            assert "".join(back.split()) == "".join(bare.split()), "a comment that is deleted since stays away"
+
+
+def test_a_comment_stays_beside_the_entry_that_it_is_about() -> None:
+    for comment in ("// about x", "/* about x */", "/* about\n x */", "/* a */ // about x"):
+        for comma in ("", ","):
+            text = f'{{\n  "servers": {{\n    "x": {{}}{comma} {comment}\n  }}\n}}\n'
+            connected = ServerEntry(("servers",), comments=True).connected(text, SERVER)
+            assert f'"x": {{}}, {comment}\n    "signet": ' in connected
+
+
+def test_an_empty_object_of_the_user_stays_when_the_file_has_changed_since(home: Home) -> None:
+    path = home.root / VSCODE.directory / "mcp.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"servers":{},"inputs":[]}')
+    home.connect(VSCODE)
+    path.write_text(path.read_text().replace('"inputs"', '/* n */ "inputs"'))
+    assert home.disconnect(VSCODE).exit_code == 0
+    assert path.read_text() == '{"servers":{},/* n */ "inputs":[]}'
 
 
 SPACE = st.sampled_from(["", " ", "\n", "\n  ", ' // c ] } , "\n', "/* , } */", ' /* " */ '])

@@ -71,11 +71,12 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "cli.connect_check": {"_QUOTES": SEARCHED},
     "domain.checkpoints": {"_SENTENCE_END": SEARCHED},
     "cli.harnesses.json_text": {
-        "_SPACE": MATCHED,
+        **dict.fromkeys(("_SPACE", "_COMMENTS", "_UNTIL_COMMA"), MATCHED),
         **dict.fromkeys(("_STRING_OR_COMMENT", "_STRING_OR_COMMA", "_NOT_LINE_END"), SEARCHED),
     },
     "cli.harnesses.toml_server": {"_LINE_OF_ERROR": SEARCHED},
     "cli.import_export": {"_LINE": SEARCHED},
+    "cli.uninstall": {"_MADE": WHOLE},
     "cli.past_sessions.json_array": {"_BLANKS": MATCHED},
     "cli.importers.agent_notes": {"_SHOWN_ID": SEARCHED},
     "cli.importers.codex_memory": {"_UPDATED": SEARCHED},

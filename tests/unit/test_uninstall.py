@@ -156,15 +156,27 @@ def test_the_database_of_another_program_is_not_deleted(home: Home) -> None:
 
 
 OURS: Final = (
-    *("agent.yaml", "agents/bob/memory/synthesis.json", "agents/bob/memory/MEMORY.backup-2026-11-29T0102.md"),
-    *("memory/memories.db", "memory/memories.db-wal", "memory/memories.db-runs", "memory/backups/memories-1.db"),
+    *("agent.yaml", "agents/bob/memory/synthesis.json", "agents/bob/memory/MEMORY.backup-20261129T010203004Z.md"),
+    *("memory/memories.db", "memory/memories.db-wal", "memory/memories.db-runs"),
+    *(
+        "memory/memories.db-shm",
+        "memory/memories.db-journal",
+        "memory/memories.db.incoming",
+        "memory/memories.db.incoming-wal",
+    ),
+    *("memory/backups/memories-20261128T010203004Z-schema-24.db", "memory/aside-1764403200000/memories.db-wal"),
+    *(
+        "memory/backups/memories-20261128T010203004Z-schema-24.db.partial",
+        "memory/MEMORY.backup-20261128T010203004Z-edited.md",
+    ),
+    "memory/backups/memories-20261128T010203004Z-schema-24.db.partial-journal",
     *(
         "memory/aside-17/memories.db",
-        "memory/spool/1-2.json",
-        "memory/spool/1-2.json.rejected",
+        "memory/spool/01764403200000000000-9f86d081.json",
+        "memory/spool/01764403200000000000-9f86d081-12.json.rejected",
         "memory/harnesses.json",
     ),
-    *("memory/synthesis.json", "memory/MEMORY.backup-2026-11-28.md", "memory/2026-11-28-ferry.md"),
+    *("memory/synthesis.json", "memory/MEMORY.backup-20261128T010203004Z.md", "memory/2026-11-28-ferry.md"),
     *(
         ".daemon/database",
         ".daemon/secret",
@@ -196,6 +208,25 @@ THEIRS: Final = (
         "memory/todo.txt",
         "memory/memories.db.bak",
     ),
+    *(
+        "memory/backups/my-own.db",
+        "memory/backups/memories.db",
+        "memory/backups/memories-20261128.db",
+        "memory/backups/x/a.db",
+    ),
+    *("memory/backups/memories-20261128T010203004Z-schema-24.db.mine", "memory/backups/before-memories-20261128.db"),
+    *("memory/backups/memories-20261128T010203004Z-schema-24.db-copy", "memory/aside-1764403200000/why.txt"),
+    *(
+        "memory/aside-mine/memories.db",
+        "memory/aside-/memories.db",
+        "memory/aside-17-old/memories.db",
+        "memory/aside-9",
+    ),
+    *("memory/MEMORY.backup-mine.md", "memory/MEMORY.backup-2026-11-28.md", "memory/MEMORY.backup-.md"),
+    *("memory/MEMORY.backup-20261128T010203004Z-mine.md", "memory/MEMORY.backup-20261128T010203004Z.md.bak"),
+    *("memory/memories.db-mine", "memory/memories.db-wal.old", "memory/memories.db.gz", "memory/my-memories.db"),
+    *("memory/spool/notes.txt", "memory/spool/draft.json", "memory/spool/old/a.json", "memory/synthesis.json.mine"),
+    *("agents/bob/memory/memories.db", "agents/bob/memory/MEMORY.backup-1.md", "agents/bob/backups/a.db"),
     *("memory/notes/a.md", ".daemon/lock.txt", ".daemon/auth/token", "transcripts/s.jsonl", ".git/config"),
 )
 
@@ -217,9 +248,32 @@ def test_only_what_this_program_has_made_is_deleted_and_what_stays_is_named(home
     done = run("uninstall", "--data", "--yes")
     assert done.exit_code == 0, done.output
     assert f"DELETE YOUR MEMORIES: agent.yaml, agents, memory, .daemon in {home.root}/.agents (" in done.stdout
-    stays = f"Stays: other files in {home.root}/.agents: .daemon/auth, .daemon/lock.txt, .git, AGENTS.md, MEMORY.md"
-    assert f"{stays} and 10 more\n" in done.stdout
+    (stays,) = [line for line in done.stdout.splitlines() if line.startswith("Stays: other files in")]
+    first = (
+        ".daemon/auth, .daemon/lock.txt, agents/bob/AGENTS.md, agents/bob/backups, agents/bob/memory/MEMORY.backup-1.md"
+    )
+    assert stays.startswith(f"Stays: other files in {home.root}/.agents: {first}, ")
+    assert stays.endswith(" more")
     assert names_in(home) == set(THEIRS)
+
+
+def test_the_users_own_files_among_ours_are_named_and_stay(home: Home) -> None:
+    fill(home, (*OURS, "memory/backups/my-own.db", "memory/aside-mine/a", "memory/MEMORY.backup-mine.md", "notes.txt"))
+    done = run("uninstall", "--data", "--yes")
+    names = "memory/MEMORY.backup-mine.md, memory/aside-mine, memory/backups/my-own.db, notes.txt"
+    assert f"Stays: other files in {home.root}/.agents: {names}\n" in done.stdout
+    assert len(names_in(home)) == 4
+
+
+def test_empty_directories_that_were_made_go_too(home: Home) -> None:
+    fill(home, OURS)
+    for name in ("memory/backups", "memory/spool", ".daemon/index", ".daemon/run", ".daemon/logs"):
+        directory = home.root / ".agents" / name
+        for file in directory.iterdir() if directory.exists() else ():
+            file.unlink()
+        directory.mkdir(exist_ok=True)
+    assert run("uninstall", "--data", "--yes").exit_code == 0
+    assert not (home.root / ".agents").exists()
 
 
 def test_what_is_only_ours_leaves_no_directory(home: Home) -> None:

@@ -14,6 +14,7 @@ from signet_actors.cli.harnesses.json_text import (
     line_of,
     member,
     object_of,
+    parts,
     removed,
     root_of,
     without_empty,
@@ -50,7 +51,7 @@ class FlatHooks:
             text = appended(text, hooks, [entry], event) if entries is None else appended(text, entries.value, entry)
         return text
 
-    def stripped(self, text: str) -> str:
+    def stripped(self, text: str, former: str | None = None) -> str:
         """Return the text without our entries, and without what only they filled. Raises InvalidText."""
         root = root_of(text)
         ours = _ours(text)
@@ -59,8 +60,12 @@ class FlatHooks:
             for place in reversed(range(len(entries))):
                 if _is_ours(entries[place]):
                     text = removed(text, _value(text, _value(text, root, "hooks"), event), place)
-            text = without_empty(text, _value(text, root, "hooks"), event)
-        return without_empty(text, root, "hooks") if ours else text
+            text = without_empty(text, ("hooks", event), former)
+        is_our_version = bool(ours) and "version" not in object_of(former or '{"version": 1}', comments=True)
+        if is_our_version and object_of(text, comments=True).get("version") == VERSION:
+            names = [part.key for part in parts(text, root)]
+            text = without_empty(removed(text, root, names.index("version")), (), former)
+        return text
 
     def is_pure(self, entries: dict[str, Any]) -> bool:  # noqa: ARG002 - as other parts of settings
         """Return True: an entry has one command."""

@@ -119,7 +119,7 @@ def installed(text: str | None, *, comments: bool = False) -> Groups:
     return {event: groups[0] for event, groups in _ours(document_of(text, comments=comments)).items()}
 
 
-def stripped(text: str, *, comments: bool = False) -> str:
+def stripped(text: str, former: str | None = None, *, comments: bool = False) -> str:
     """Return the text without our entries, and without what only they filled. Raises InvalidText."""
     document = document_of(text, comments=comments)
     if not _ours(document):
@@ -135,8 +135,8 @@ def stripped(text: str, *, comments: bool = False) -> str:
                 group = parts(text, _member(text, _hooks(text), event))[place].start
                 text = removed(text, _member(text, group, "hooks"), number)
         if any(is_ours(handler) for group in groups for handler in group["hooks"]):
-            text = without_empty(text, _hooks(text), event)
-    return without_empty(text, root_of(text), "hooks")
+            text = without_empty(text, ("hooks", event), former)
+    return text
 
 
 def _ours(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
@@ -191,9 +191,9 @@ class HookGroups:
         """Return the text with exactly our wanted entries. Raises InvalidText."""
         return connected(text, wanted, comments=self._comments)
 
-    def stripped(self, text: str) -> str:
+    def stripped(self, text: str, former: str | None = None) -> str:
         """Return the text without our entries. Raises InvalidText."""
-        return stripped(text, comments=self._comments)
+        return stripped(text, former, comments=self._comments)
 
     def is_pure(self, entries: Groups) -> bool:
         """Return whether all hooks in our groups are ours."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -22,6 +23,10 @@ _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"?|//[^\n]*|/\*(?:.*?\*/|.*)',
 _STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{][ \t\r\n]*,|,(?=[ \t\r\n]*[\]}])', re.DOTALL)
 """The comma of ``{,}`` stays, because it is none after a value."""
 _NOT_LINE_END = re.compile(r"[^\r\n]")
+_COMMENT = r"//(?:[^\r\n]|\r(?!\n))*|/\*(?:[^*]|\*(?!/))*\*/"
+_COMMENTS = re.compile(rf"(?>(?:[ \t]*(?:{_COMMENT}))*)(?=[ \t]*\r?\n)|")
+"""Those that begin on the line of what is before them, if nothing else follows on it."""
+_UNTIL_COMMA = re.compile(rf"(?>(?:[ \t\r\n]|{_COMMENT})*),")
 _DECODER = json.JSONDecoder()
 DEFAULT_INDENT = "  "
 
@@ -138,12 +143,15 @@ def appended(text: str, container: int, value: Any, key: str | None = None) -> s
     head = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
     newline = "\r\n" if "\r\n" in text else "\n"
     if found:
-        before = plain(text)[container + 1 : found[0].start]
+        before, last, comma = plain(text)[container + 1 : found[0].start], found[-1].end, _comma_after(text, found[-1])
+        until, begin, end = (text[:last], last, "") if comma is None else (text[:comma], comma + 1, ",")
         if "\n" not in before:
-            return f"{text[: found[-1].end]}, {head}{json.dumps(value, ensure_ascii=False)}{text[found[-1].end :]}"
+            return f"{until}, {head}{json.dumps(value, ensure_ascii=False)}{end}{text[begin:]}"
         indent = before.rpartition("\n")[2]
         rendered = _rendered(value, indent, _unit(text), newline)
-        return f"{text[: found[-1].end]},{newline}{indent}{head}{rendered}{text[found[-1].end :]}"
+        beside = _COMMENTS.match(text, begin)
+        assert beside is not None, "the pattern matches the empty text"
+        return f"{until},{beside[0]}{newline}{indent}{head}{rendered}{end}{text[beside.end() :]}"
     outer = _line_indent(text, container)
     indent = outer + _unit(text)
     close = _skip(plain(text), container + 1)
@@ -160,25 +168,65 @@ def removed(text: str, container: int, place: int) -> str:
     found, bare = parts(text, container), plain(text)
     part = found[place]
     if len(found) == 1:
-        close = _skip(bare, part.end)
-        comma = _without_comments(text).find(",", part.end, close)
-        after = text[part.end : close] if comma < 0 else text[part.end : comma] + text[comma + 1 : close]
+        close, comma = _skip(bare, part.end), _comma_after(text, part)
+        after = text[part.end : close] if comma is None else text[part.end : comma] + text[comma + 1 : close]
         if text[container + 1 : part.start].strip() or after.strip():
             return text[: part.start] + after.lstrip(" ") + text[close:]
         return text[: container + 1] + text[close:]
     if place:
-        comma = bare.index(",", found[place - 1].end)
+        comma, own = bare.index(",", found[place - 1].end), _comma_after(text, part)
         before = text[comma + 1 : part.start].rstrip()
-        if before and text[part.end :].lstrip(" \t")[:1] not in ("\r", "\n"):
+        after = text[part.end :] if own is None else text[part.end : own] + text[own + 1 :]
+        if before and after.lstrip(" \t")[:1] not in ("\r", "\n"):
             before += "\n"
-        return text[:comma] + before + text[part.end :]
+        return text[: comma if own is None else comma + 1] + before + after
     return text[: part.start] + text[_skip(text, bare.index(",", part.end) + 1) :]
 
 
-def without_empty(text: str, container: int, key: str) -> str:
-    """Return the text without this member of the object if nothing is left in it."""
-    place, found = next((place, part) for place, part in enumerate(parts(text, container)) if part.key == key)
-    return text if parts(text, found.value) else removed(text, container, place)
+def without_empty(text: str, keys: Sequence[str], former: str | None = None) -> str:
+    """Return the text without the object or array at ``keys``, and without those around it, as far as they are empty.
+
+    One that was empty in the ``former`` text stays, with what is between its braces there.
+    """
+    for depth in range(len(keys), -1, -1):
+        place, before = _place_of(text, keys[:depth]), _former_place(former, keys[:depth])
+        if parts(text, place):
+            return text
+        if former is not None and before is not None:
+            inner, close = former[before + 1 : _skip(plain(former), before + 1)], _skip(plain(text), place + 1)
+            is_same = not parts(former, before) and inner.split() == text[place + 1 : close].split()
+            return text[: place + 1] + inner + text[close:] if is_same else text
+        if depth:
+            outer = _place_of(text, keys[: depth - 1])
+            text = removed(text, outer, [part.key for part in parts(text, outer)].index(keys[depth - 1]))
+    return text
+
+
+def _place_of(text: str, keys: Sequence[str]) -> int:
+    """Return where the value at ``keys`` begins, which is there."""
+    place = root_of(text)
+    for key in keys:
+        found = member(text, place, key)
+        assert found is not None, "the document has this member"
+        place = found.value
+    return place
+
+
+def _former_place(former: str | None, keys: Sequence[str]) -> int | None:
+    """Return where the object or array at ``keys`` begins; None if there was none."""
+    try:
+        value: Any = object_of(former, comments=True) if former and former.strip() else None
+    except InvalidText:
+        return None
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return _place_of(former, keys) if former and isinstance(value, dict | list) else None
+
+
+def _comma_after(text: str, part: Part) -> int | None:
+    """Return the place of the comma that follows the part; None if there is none."""
+    found = _UNTIL_COMMA.match(text, part.end)
+    return None if found is None else found.end() - 1
 
 
 def _rendered(value: Any, indent: str, unit: str, newline: str) -> str:

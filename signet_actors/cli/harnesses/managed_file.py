@@ -22,8 +22,8 @@ class Part(Protocol):
     def connected(self, text: str | None, wanted: Any) -> str:
         """Return the text with exactly our wanted entries."""
 
-    def stripped(self, text: str) -> str:
-        """Return the text without our entries, and without what only they filled."""
+    def stripped(self, text: str, former: str | None = None) -> str:
+        """Return the text without our entries, and without what only they filled; what ``former`` has stays."""
 
     def is_pure(self, entries: Any) -> bool:
         """Return whether nothing of other programs is in our entries."""
@@ -73,7 +73,7 @@ class ManagedFile:
             is_connected = self.is_connected(before)
             after = before
             for part in self.parts:
-                after = None if after is None else part.stripped(after)
+                after = None if after is None else part.stripped(after, former)
             if former is not None and self._is_made_from(former, before):
                 after = former
             elif is_connected and self.file.was_missing() and all(part.is_blank(after or "") for part in self.parts):

@@ -44,7 +44,7 @@ class PluginFile:
             return text
         return HEAD + source("opencode", hooks=wanted)
 
-    def stripped(self, text: str) -> str:
+    def stripped(self, text: str, former: str | None = None) -> str:  # noqa: ARG002 - as other parts of settings
         """Return the empty text for our file."""
         return "" if is_our_plugin(text) else text
 

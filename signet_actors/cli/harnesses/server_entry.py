@@ -98,19 +98,16 @@ class ServerEntry:
             container = inner.value
         return appended(text, container, wanted, NAME)
 
-    def stripped(self, text: str) -> str:
+    def stripped(self, text: str, former: str | None = None) -> str:
         """Return the text without our entry, and without what only it filled. Raises InvalidText."""
         if not self.installed(text):
             return text
         keys = self._path(object_of(text, comments=self._comments))
-        containers = [root_of(text)]
+        servers = root_of(text)
         for key in keys:
-            containers.append(_value(text, containers[-1], key))
-        names = [part.key for part in parts(text, containers[-1])]
-        text = removed(text, containers[-1], names.index(NAME))
-        for container, key in reversed(list(zip(containers[:-1], keys, strict=True))):
-            text = without_empty(text, container, key)
-        return text
+            servers = _value(text, servers, key)
+        names = [part.key for part in parts(text, servers)]
+        return without_empty(removed(text, servers, names.index(NAME)), keys, former)
 
     def is_pure(self, entries: dict[str, Any]) -> bool:  # noqa: ARG002 - as other parts of settings
         """Return True: an entry starts one program."""

@@ -51,7 +51,7 @@ class TomlServer:
             raise InvalidText(_last_line(before), f"a table {_HEADER} cannot be added at its end")
         return after
 
-    def stripped(self, text: str) -> str:
+    def stripped(self, text: str, former: str | None = None) -> str:
         """Return the text without our table, and without the blank line before it. Raises InvalidText."""
         if not self.installed(text):
             return text
@@ -60,7 +60,10 @@ class TomlServer:
         del expected[SERVERS][NAME]
         headers = [place for place, line in enumerate(lines) if line.partition("#")[0].strip() == _HEADER]
         for begin in reversed(headers):  # an earlier one may be a part of a text
-            after = _without_table(lines, begin)
+            above, below = _around_table(lines, begin)
+            if not below.strip() and former and not former.endswith("\n"):
+                above = above.removesuffix("\n").removesuffix("\r")
+            after = above + below
             with contextlib.suppress(InvalidText):
                 found = _document(after)
                 if {SERVERS: {}, **found} == expected:
@@ -86,8 +89,8 @@ def _document(text: str | None, *, of_ours: bool = False) -> dict[str, Any]:
         raise InvalidText(int(line[1]) if line else 1, f"not valid TOML ({error})", is_json=False) from None
 
 
-def _without_table(lines: list[str], begin: int) -> str:
-    """Return the text without the table whose header is this line, and without the blank line before it."""
+def _around_table(lines: list[str], begin: int) -> tuple[str, str]:
+    """Return what stands above the table whose header is this line, without the blank line before it, and below."""
     end = begin + 1
     while end < len(lines) and (not _is_header(lines[end]) or _is_ours(lines[end])):
         end += 1
@@ -95,7 +98,7 @@ def _without_table(lines: list[str], begin: int) -> str:
         end -= 1  # they belong to what follows
     if begin and not lines[begin - 1].strip():
         begin -= 1
-    return "".join(lines[:begin] + lines[end:])
+    return "".join(lines[:begin]), "".join(lines[end:])
 
 
 def _is_header(line: str) -> bool:
