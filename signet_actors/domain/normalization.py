@@ -12,6 +12,7 @@ import re
 import sys
 import unicodedata
 from array import array
+from collections.abc import Callable
 from functools import lru_cache
 from operator import add
 from typing import Literal
@@ -143,10 +144,10 @@ def collapsed(text: str) -> str:
     return " ".join(filter(None, (" ".join(piece.split()) for piece in word_windows(text))))
 
 
-def comparable(text: str) -> str:
+def comparable(text: str, lowered: Callable[[str], str] = str.lower) -> str:
     """Return ``text`` collapsed, in form NFC, without invisible characters, full-width letters as ordinary ones.
 
-    Words are in lower case (not folded: "Straße" keeps its ß); what may be a path, a flag or a name keeps its case.
+    Words are ``lowered`` (not folded: "Straße" keeps its ß); what may be a path, a flag or a name keeps its case.
     """
     text = collapsed(text)
     if not text.isascii():
@@ -155,9 +156,9 @@ def comparable(text: str) -> str:
     parts: list[str] = []
     end = 0
     for cased in _CASED.finditer(text):
-        parts += (text[end : cased.start()].lower(), cased[0])
+        parts += (lowered(text[end : cased.start()]), cased[0])
         end = cased.end()
-    return "".join((*parts, text[end:].lower()))
+    return "".join((*parts, lowered(text[end:])))
 
 
 @lru_cache(maxsize=1)

@@ -155,7 +155,10 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "_TYPE_NAME": WHOLE,
         "_TYPE_RULES": SEARCHED,
     },
-    "domain.near_duplicates": {"_OPENING": MATCHED, "_QUOTED": SEARCHED, "_SENTENCE_END": SEARCHED},
+    "domain.near_duplicates": {
+        "_OPENING": MATCHED,
+        **dict.fromkeys(("_QUOTED", "_SENTENCE_END", "_FIRST_LETTER", "_VALUE", "_BRACKETS"), SEARCHED),
+    },
     "domain.normalization": dict.fromkeys(
         ("_SURROGATE", "_CJK_OR_NOT", "CJK_RUN", "MAYBE_CJK", "_INVISIBLE", "_CASED", "CONTROL"), SEARCHED
     ),
