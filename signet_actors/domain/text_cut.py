@@ -9,6 +9,7 @@ from typing import Final
 
 _MAX_DROPPED: Final = 4096
 """Text without white space is cut anywhere."""
+_MAX_KEY: Final = 65_536
 _MORE_WORDS: Final = 3
 """Left out after the part of a word: the name of a value may have been cut off ("password is ...")."""
 
@@ -22,11 +23,23 @@ def beginning_of(text: str, chars: int) -> str:
     return text[:near] + (last if last[-1:].isspace() else last.removesuffix(last.rsplit(None, 1)[-1]) or last)
 
 
+def outside_key(text: str, at: int) -> int:
+    """Return ``at``, or where the block of a key that it would divide ends: without its BEGIN, a part is no secret."""
+    begin = text.rfind("-----BEGIN", max(0, at - _MAX_KEY), at)
+    if begin < 0 or text.find("-----END", begin, at) >= 0:
+        return at
+    end = text.find("-----END", at, at + _MAX_KEY)
+    return max(at, end) if text.find("-----BEGIN", at, max(at, end)) < 0 else at
+
+
 def end_of(text: str, chars: int) -> str:
-    """Return at most the last ``chars`` characters of ``text``, without the words whose beginning may be cut off."""
+    """Return at most the last ``chars`` characters of ``text``, without words or a key whose beginning is cut off."""
     if len(text) <= chars:
         return text
-    end = text[len(text) - chars :]
+    at = outside_key(text, len(text) - chars)
+    end = text[at:]
+    if at > len(text) - chars:
+        return end
     near = min(_MAX_DROPPED, chars // 2)
     parts = end[:near].split(None, 1 + _MORE_WORDS)
     if parts and parts[0] == end[:near]:

@@ -196,8 +196,12 @@ def _session_start(event: dict[str, Any]) -> dict[str, Any]:
 
 def _user_prompt_submit(event: dict[str, Any]) -> dict[str, Any]:
     prompt, half = prompt_of(event), PROMPT_CHARS // 2
+    at = len(prompt) - half
+    key = prompt.rfind("-----BEGIN", 0, max(at, 0))
+    if key >= 0 and prompt.find("-----END", key, at) < 0:  # a private key is only known by its beginning and its end
+        at = max(at, prompt.find("-----END", at))
     return {
-        "userPrompt": prompt if len(prompt) <= PROMPT_CHARS else f"{prompt[:half]}\n{prompt[-half:]}",
+        "userPrompt": prompt if len(prompt) <= PROMPT_CHARS else f"{prompt[:half]}\n{prompt[at:]}",
         "lastAssistantMessage": _text(event, "last_assistant_message", MESSAGE_CHARS),
     }
 

@@ -175,6 +175,8 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_KNOWN_COOKIE", "_NETRC", "_OPENSSL", "_PGPASS", "_INPUT", "_AUTH_PAIR", "_AUTH"), SEARCHED),
         **dict.fromkeys(("_VARIABLE", "_NO_WORD", "_TOKEN_AS_USER", "_PARAMETERS", "_SECRET_PARAMETER"), SEARCHED),
         **dict.fromkeys(("_BEARER_END", "_COOKIE", "_KEY_END", "_KEY_HEAD", "_KEY_LINES", "_OPTION_END"), MATCHED),
+        "_LAST_LINE": SEARCHED,
+        "_KEY_TAIL": MATCHED,
         **dict.fromkeys(("_MORE_ARGUMENTS", "_USER_AND_PASSWORD", "_PARAMETER"), MATCHED),
         **dict.fromkeys(("_BEFORE_COMMAND", "_PORTS", "_WORD"), WHOLE),
         "_OPTION_BEFORE": SEARCHED,
@@ -186,9 +188,9 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "_HEX": WHOLE,
     },
     "domain.redaction.labelled_values": {
-        **dict.fromkeys(("_VARIABLE", "_MANAGED", "_LABEL", "_SECTION", "_LIST", "_INSERT", "_CELL"), SEARCHED),
+        **dict.fromkeys(("_VARIABLE", "_MANAGED", "_LABEL", "_SECTION", "_LIST", "_INSERT"), SEARCHED),
         **dict.fromkeys(("_ALIAS", "_ANCHOR", "_SAID_KEY", "_BRACED"), SEARCHED),
-        **dict.fromkeys(("_ENTRY", "_ITEM", "_ROW"), MATCHED),
+        **dict.fromkeys(("_ENTRY", "_ITEM", "_SQL_PART"), MATCHED),
         **dict.fromkeys(("_COLUMN", "_TOKEN"), WHOLE),
     },
     "domain.redaction.written_credentials": {
@@ -196,9 +198,14 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
             ("_PAIR", "_PIN", "_PASSPHRASE", "_WIFI", "_BLOB", "_LAST_NAME", "_SAID_BEFORE", "_SAID_LAST"), SEARCHED
         ),
         **dict.fromkeys(("_ACCOUNT", "_BOT_TOKEN", "_TO_LOG_IN", "_PAIR_BEFORE", "_OTP", "_RECOVERY"), SEARCHED),
-        **dict.fromkeys(("_USER", "_LINE_END", "_SURE_PAIR", "_CODE", "_QUOTED_CELL"), MATCHED),
-        **dict.fromkeys(("_COLUMN", "_CELL"), WHOLE),
+        **dict.fromkeys(("_LOGGED_IN", "_WHOSE"), SEARCHED),
+        **dict.fromkeys(("_USER", "_LINE_END", "_SURE_PAIR", "_CODE"), MATCHED),
         "_BETWEEN_WORDS": SEARCHED,
+    },
+    "domain.redaction.tables": {
+        **dict.fromkeys(("_COLUMN", "_CELL", "_RULE"), WHOLE),
+        "_QUOTED_CELL": MATCHED,
+        "_WORDS": SEARCHED,
     },
     "domain.redaction.token_formats": {
         "FORMATS": MATCHED,
@@ -778,6 +785,21 @@ SECRETS: Final = (
     ),
     *('{"kind":"Secret","data":{"a":"b",', '{"kind":"Secret"', '{"data":{"a":"b"},"kind":"Secret"}', "{\\n\\"),
     *("mailgun -a", "sig=sv=", "LS0tLS1CRUdJTi", '"auth": "', "-----BEGIN PRIVATE KEY-----"),
+    *(
+        "-----END PRIVATE KEY-----",
+        "AAAA\n",
+        "A1a=\n-----END PRIVATE KEY-----",
+        "insert into u(password) values('",
+        "log in with a / b1c2d3 ",
+    ),
+    *(
+        "insert into u(password) values(",
+        '("',
+        "name | password\n",
+        "---+---\n",
+        "user  PASSWORD\n",
+        "secrets:\n\n#\n a: b\n",
+    ),
 )
 
 

@@ -11,6 +11,10 @@ import string
 import pytest
 
 from signet_actors.domain.redaction.scan import Redactor, redact
+from signet_actors.domain.text_cut import ends_of
+from signet_actors.hook import harness_events
+from tests.support.listed_spellings import IRREGULAR, ORDINARY, SPELLINGS
+from tests.support.listed_spellings import VALUES as LISTED_VALUES
 
 
 def encoded(text: str) -> str:
@@ -549,3 +553,88 @@ def test_a_token_without_a_digit_is_found_by_the_mark_of_its_provider() -> None:
     assert kept == []
     changed = [name for name in NO_TOKENS if redactor.clean(f"call {name} first")[0] != f"call {name} first"]
     assert changed == []
+
+
+@pytest.mark.parametrize(("spellings", "values"), [(SPELLINGS, LISTED_VALUES), (IRREGULAR, LISTED_VALUES[:1])])
+def test_a_listed_form_is_recognised_in_its_common_spellings(
+    spellings: dict[str, list[str]], values: tuple[str, ...]
+) -> None:
+    """Other quotation marks and clients, clusters of options, calls beside a value: the value alone is replaced."""
+    for kind, forms in spellings.items():
+        for form in forms:
+            for value in values:
+                clean, kinds = Redactor().clean(form.replace("%s", value))
+                assert clean == form.replace("%s", f"[REDACTED:{kinds[0] if kinds else None}]"), kind
+
+
+def test_ordinary_texts_that_look_like_a_listed_form_stay() -> None:
+    changed = [(text, clean) for text in ORDINARY if (clean := Redactor().clean(text)[0]) != text]
+    assert len(ORDINARY) >= 150
+    assert changed == []
+
+
+KEY_LINES = [base64.b64encode(random.Random(line).randbytes(48)).decode() for line in range(12)]
+KEY_ENDS = [
+    *("-----END PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----", "-----END OPENSSH PRIVATE KEY-----"),
+    *("-----END EC PRIVATE KEY-----", "=aB3d\n-----END PGP PRIVATE KEY BLOCK-----", "Private-MAC: 1f"),
+]
+
+
+@pytest.mark.parametrize("end", KEY_ENDS)
+def test_the_lines_before_the_end_of_a_private_key_are_replaced_without_its_beginning(end: str) -> None:
+    """What ``tail`` shows, also quoted, numbered, escaped, and from the middle of a line."""
+    for lines in (KEY_LINES, [*KEY_LINES, "xK9mQ2vL7p=="], KEY_LINES[:1], [KEY_LINES[0][30:], *KEY_LINES[1:]]):
+        for line_end in ("\n", "\r\n", "\\n", "\\r\\n", "\n> ", "\n    ", "\n| ", "\n12: "):
+            clean, kinds = Redactor().clean(line_end.join(["It shows", *lines, *end.splitlines(), "and more"]))
+            assert kinds == ("private-key",)
+            assert not any(line in clean for line in lines)
+            assert clean.startswith(f"It shows{line_end}")
+            assert clean.endswith("and more")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It ends with -----END PRIVATE KEY-----",
+        "a line about documentation\n-----END RSA PRIVATE KEY-----\nok",
+        f"{KEY_LINES[0]}\n-----END CERTIFICATE-----",
+        f"{KEY_LINES[0]}\n-----END PUBLIC KEY-----",
+        "see /home/anna/.ssh/id\n-----END OPENSSH PRIVATE KEY-----",
+        "the line Private-MAC: of PuTTY",
+    ],
+)
+def test_the_end_of_a_key_that_is_only_named_stays(text: str) -> None:
+    assert Redactor().clean(text) == (text, ())
+
+
+KEY_MARKS = [
+    *(
+        (f"-----BEGIN {kind}-----", f"-----END {kind}-----")
+        for kind in ("PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK")
+    ),
+    ("Private-Lines: 12", "Private-MAC: 1f"),
+]
+
+
+@pytest.mark.parametrize(("begin", "end"), KEY_MARKS)
+def test_no_line_of_a_private_key_stays_in_a_prompt_that_is_cut_within_it(begin: str, end: str) -> None:
+    """Wherever the cut falls: before, within and behind the key, and with another key behind it."""
+    key = "\n".join([begin, *KEY_LINES, end])
+    before = "We moved the login form to the new router today. " * 700
+    for behind in range(19_000, 20_200, 173):
+        for last in ("", f"\nand this one:\n{key}"):
+            after = ("Then we looked at the port of the staging server. " * 500)[: behind - len(last)] + last
+            prompt = f"{before}\n{key}\n{after}"
+            sent = harness_events.HOOKS["user-prompt-submit"].build({"prompt": prompt})["userPrompt"]
+            for cut in (ends_of(prompt, 40_000), sent):
+                assert len(cut) <= 40_001
+                clean = Redactor().clean(cut)[0]
+                assert not any(line[-20:] in clean for line in KEY_LINES), behind
+                assert "port of the staging server" in clean
+                assert clean.startswith("We moved")
+
+
+def test_a_prompt_that_only_names_the_beginning_of_a_key_is_cut_like_another() -> None:
+    for named in ("-----BEGIN is a mark. ", "Look for -----BEGIN and -----END in it. "):
+        for text in ("Some words. " * 5_000, "Some words. " * 3_000 + "\n".join([KEY_MARKS[0][0], *KEY_LINES])):
+            assert len(ends_of(named + text, 20_000)) > 19_900

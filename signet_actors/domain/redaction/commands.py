@@ -13,12 +13,13 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from signet_actors.domain.redaction.named_values import is_signed_credential, secret_end, trimmed_end
+from signet_actors.domain.redaction.named_values import ends_there, is_signed_credential, secret_end, trimmed_end
 from signet_actors.domain.redaction.values import (
     SecretSpan,
     has_digit,
     is_base64_text,
     is_literal_secret,
+    is_mixed,
     is_option_value,
     is_spoken_password,
     is_unmistakable,
@@ -42,6 +43,7 @@ COMMAND_OPTIONS: Final[tuple[tuple[tuple[str, ...], str, str], ...]] = (
     (("keytool", "jarsigner"), "keypass", "apart"),
     (("curl",), "u", "user"),
     (("curl",), "-user", "user"),
+    (("curl",), "U", "user"),
     (("curl",), "-proxy-user", "user"),
     (("smbclient", "rpcclient", "smbmap"), "U", "user"),
     (("http", "https", "xh", "xhs"), "a", "user"),
@@ -88,9 +90,11 @@ _GAP: Final = r"(?>(?:[ \t]|\\\r?\n){1,40})"  # a backslash joins lines
 _EVENT = re.compile(
     r"(?P<end>(?<!\\)(?<!\\\r)\n|[;|]|&&)"
     rf"|(?<![\w.-])(?P<command>{_COMMAND_NAMES})(?:\.exe)?(?=(?P<arguments>{_GAP}(?:-|https?://))|\s)"
-    rf"|(?<=\s)-(?P<option>storepass|keypass|pw|-(?:proxy-)?user|-auth|[pPaUuw])(?P<between>=|{_GAP}|(?=[^\s=]))"
-    r"(?P<quote>[\"']?+)(?P<value>[^\s\"'`]{1,256}+)"
+    r"|(?<=\s)-(?P<flags>[#0-9A-Za-z]{0,8}?)(?P<option>storepass|keypass|pw|-(?:proxy-)?user|-auth|[pPaUuw])"
+    rf"(?P<between>=|{_GAP}|(?=[^\s=]))(?P<quote>[\"']?+)(?!-)(?P<value>[^\s\"'`]{{1,256}}+)"
 )
+_FLAGS: Final = frozenset("#012346789BGIJLNORSVZabefgijklnoqrsvxz")
+"""Short options without a value of curl, zip, ldapsearch, sshpass and http: one word may hold them and the option."""
 _BEFORE_CHARS: Final = 160
 _BEFORE_COMMAND = re.compile(
     r"(?:.{0,160}[`\"'(:$#%>])?\s*+(?:[-*+]\s|\d{1,3}[.)]\s|sudo\s|[A-Za-z_]\w{0,40}=\S{0,99}\s){0,5}\s*+(?:[\w./~-]{0,99}/)?",
@@ -112,8 +116,8 @@ _NETRC = re.compile(
     r"\b(?:machine\s{1,9}+\S{1,253}+|default)\s{1,9}+login\s{1,9}+\S{1,128}+\s{1,9}+password\s{1,9}+(\S{1,256}+)"
 )
 _PGPASS = re.compile(
-    r"(?:^[ \t]{0,40}+|(?<=[\"'`]))(?!arn:)[^\s:\\\"'`]{1,253}+:(?:54\d\d|6432|6543|\*):(?P<base>[^\s:\"'`]{1,63}+)"
-    r":[^\s:\"'`]{1,63}+:(?P<password>[^\s:\"'`]{1,256}+)(?:[ \t\r]{0,40}+$|[\"'`])",
+    r"(?:^[ \t]{0,40}+|(?<=[\"'`]))(?!arn:)[^\s:\\\"'`]{1,253}+:(?:[1-6]?54\d\d|6432|6543|\*)"
+    r":(?P<base>[^\s:\"'`]{1,63}+):[^\s:\"'`]{1,63}+:(?P<password>[^\s:\"'`]{1,256}+)(?:[ \t\r]{0,40}+$|[\"'`])",
     re.MULTILINE,
 )
 """A whole line, or all text between quotes: exactly five fields, of which the second is a PostgreSQL port."""
@@ -134,32 +138,37 @@ _SECRET_PARAMETER = re.compile(r"response|signature|mac|token|auth$|key$|secret|
 _MIN_TOKEN_CHARS: Final = 16
 _BEARER_END = re.compile(r"[A-Za-z0-9\-._~+/=]*+")
 _INPUT = re.compile(
-    r"\b(?:echo|printf)\s{1,9}+(?:-\w\s{1,9}|[\"']?%s(?:\\n)?[\"']?\s{1,9})?[\"']?(?:[\w.-]{1,64}:)?([^\s\"'|;&:]{4,256}+)[\"']?\s{0,9}+\|\s{0,9}+"
-    r"(?:sudo\s{1,9}+)?(?:-s\b|(?:chpasswd|passwd|smbpasswd|kinit|cryptsetup)\b|[^\n|;]{1,120}(?:--(?:password-stdin|with-token"
+    r"\b(?:echo|printf)\s{1,9}+(?:-\w\s{1,9}|[\"']?%s(?:\\n)?[\"']?\s{1,9})?(?P<quote>[\"'])?(?:[\w.-]{1,64}:)?"
+    r"((?(quote)[^\s\"']|[^\s\"'|;&:]){4,256})[\"']?\s{0,9}+\|\s{0,9}+"
+    r"(?:sudo\s{1,9}+)?(?:-\w{0,4}s\b|(?:/[\w/]{1,40})?(?:chpasswd|passwd|smbpasswd|kinit|cryptsetup)\b|[^\n|;]{1,120}(?:--(?:password-stdin|with-token"
     r"|stdin|passphrase-fd)\b|\bsecrets?\s{1,3}(?:put|set|create|add|import)\b|\bcreate\s{1,3}secret\b|/dev/stdin\b|-pass\s{1,3}stdin\b))"
-    r"|--(?:password-stdin|with-token)\s{1,9}<<<\s{0,9}[\"']?([^\s\"'|;&]{4,256})"
+    r"|(?:--(?:password-stdin|with-token)|\b(?:kinit|cryptsetup|sudo\s{1,3}-s)\b[^\n|;<>]{0,80}?)\s{1,9}<<<\s{0,9}[\"']?([^\s\"'|;&]{4,256})"
     r"|\b(?:requirepass|masterauth)[ \t]{1,9}[\"']?([^\s\"'|;&]{4,256})"
-    r"|\bhtpasswd\s{1,9}(?:-\w{1,9}\s{1,9}){0,3}-\w{0,9}b\w{0,9}\s{1,9}(?:\S{1,200}\s{1,9})?\S{1,64}\s{1,9}[\"']?([^\s\"'|;&]{4,256})"
-    r"|\b(?:setuser|user)\s{1,3}\S{1,64}\s{1,3}on\s{1,3}>([^\s\"'|;&]{4,256})"
-    r"|\b(?:wpa_passphrase|net\s{1,3}user)\s{1,9}\S{1,64}\s{1,9}[\"']?([^\s\"'/*]{4,256})"
-    r"|\b(?:xfreerdp|schtasks)\b[^\n]{0,200}?\s/(?:p:|rp\s{1,9})[\"']?([^\s\"']{4,256})"
+    r"|\bhtpasswd\s{1,9}(?:(?P<shown>(?=(?:-\w{1,9}\s{1,9}){0,3}-\w{0,9}n))|)(?:-\w{1,9}\s{1,9}){0,3}-\w{0,9}b\w{0,9}\s{1,9}"
+    r"(?:\d\d?\s{1,9})?(?(shown)|\S{1,200}\s{1,9})\S{1,64}\s{1,9}[\"']?([^\s\"'|;&]{4,256})"
     r"|\bchpasswd\s{0,9}<<-?<?\s{0,9}[\"']?(?:eof[\"']?\s{1,9})?[\w.-]{1,64}:([^\s\"'|;&]{4,256})"
     r"|\b(?:(?P<sql>sqlplus|sqlldr|sqlcl|(?:imp|exp)dp|rman\s{1,9}target)|conn(?:ect)?)\s{1,9}(?:-\w{1,9}\s{1,9}){0,3}[\"']?"
     r"(?:userid=)?[\w$#.]{1,30}/[\"']?(?P<pass>[^\s@\"'/]{4,64})(?=[\"']?(?:@[\w/(]|(?(sql)(?:\s|\Z)|(?!))))"
-    r"|\bnet\s{1,3}use\s{1,9}\S{1,20}\s{1,9}\\\\\S{1,120}\s{1,9}(?:/user:\S{1,64}\s{1,9})?[\"']?([^\s\"'/*]{4,256})"
+    r"|\bnet\s{1,3}use\s{1,9}(?:\S{1,20}\s{1,9})?\\\\\S{1,120}\s{1,9}(?:/u(?:ser)?:\S{1,64}\s{1,9})?[\"']?([^\s\"'/*]{4,256})"
+    r"|\b(?:setuser|user)\s{1,3}\S{1,64}\s{1,3}on\s{1,3}>([^\s\"'|;&]{4,256})"
+    r"|\b(?:wpa_passphrase|net\s{1,3}user)\s{1,9}\S{1,64}\s{1,9}[\"']?([^\s\"'/*]{4,256})"
+    r"|\b(?:xfreerdp|schtasks)\b[^\n]{0,200}?\s/(?:p:|rp\s{1,9})[\"']?([^\s\"']{4,256})"
     r"|\bconvertto-securestring\s{1,9}(?:-string\s{1,9})?[\"']([^\s\"'|;&]{4,256})"
     r"|\bsecret\s{1,3}set\s{1,3}\S{1,64}\s{1,3}(?:-b|--body)[ =][\"']?([^\s\"'|;&]{4,256})"
 )
-_AUTH = re.compile(r"(?<![\w-])AUTH[ \t]{1,4}[\"']?([^\s\"'`]{2,256})[\"']?(?:[ \t]{1,4}[\"']?([^\s\"'`]{6,256}))?")
+_AUTH = re.compile(
+    r"(?:(?P<alone>(?:^|[\n>`]|-cli)[ \t]{0,4})|(?<![\w-]))AUTH[ \t]{1,4}"
+    r"[\"']?([^\s\"'`]{2,256})[\"']?(?:[ \t]{1,4}[\"']?([^\s\"'`]{6,256}))?"
+)
 """The command of Redis and of mail servers: a password, or a user or mechanism and a password."""
 """What a command is given to read, or the next words of one that takes no option for it."""
 _OF_PROSE_TOO: Final = ("requirepass", "masterauth", "conn", "net")
 """The word after these may be one of a sentence: ``requirepass must …``."""
 _AUTH_PAIR = re.compile(
-    r"(?:\b(?:auth\s{0,3}+=|(?:http)?basicauth|passwordauthentication|usernamepasswordcredentials|pscredential"
-    r"|(?:smtp|server|mail|ftp|client)\.login)\s{0,3}+\(\s{0,9}+"
+    r"(?:\b(?:auth[\"']?\s{0,3}+[:=]\s{0,3}+(?:\(|(?P<list>\[))|(?:(?:http)?basicauth|passwordauthentication|usernamepasswordcredentials"
+    r"|pscredential|networkcredential|(?:smtp|server|mail|ftp|client)\.login)\s{0,3}+\()\s{0,9}+"
     r"|\b(?:getconnection|pdo|mysqli(?:_connect)?)\s{0,3}+\([^,()\n]{1,200}+,\s{0,9}+)"
-    r"[\"'][^\"'\s]{1,128}+[\"']\s{0,9}+,\s{0,9}+[\"']([^\"'\s]{1,256}+)[\"']"
+    r"(?:(?P<literal>[\"'])[^\"'\s]{1,128}+[\"']|\$?[\w.]{1,64}+)\s{0,9}+,\s{0,9}+[\"'](?P<value>[^\"'\s]{1,256}+)[\"']"
 )
 PAIR_MARKS: Final = ("auth", "credential", "getconnection", "pdo", "mysqli", ".login")
 """The literal password in ``auth=("anna", "…")`` and in the constructors of credentials."""
@@ -188,6 +197,7 @@ _TOKEN_AS_USER = re.compile(
 _KEY_BEGIN: Final = "-----BEGIN"
 _KEY_HEAD = re.compile(r"-----BEGIN[ A-Z0-9]{0,40}?PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = re.compile(r"-----END[ A-Z0-9]{0,40}?PRIVATE KEY(?: BLOCK)?-----")
+_LAST_LINE = re.compile(rf"{_KEY_END.pattern}|Private-MAC:")
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{16}")
 _BEFORE_KEY_LINE: Final = r"(?>(?:[^A-Za-z+/=\\]|\\[nr]){0,12})"
 """Line ends (also escaped ones), and characters that quote or number a line."""
@@ -196,11 +206,19 @@ _KEY_LINES = re.compile(
     rf"{_BEFORE_KEY_LINE}[A-Za-z0-9+/=]{{16,4096}}+)+)"
 )
 _MAX_KEY_CHARS: Final = 65_536
+_MIN_TAIL_CHARS: Final = 16
+_LINE_SIGNS: Final = r"(?>(?:[^A-Za-z+/=]|[nr]\\){0,12})"
+_KEY_TAIL = re.compile(
+    rf"(?>(?P<below>{_LINE_SIGNS})(?:[A-Za-z0-9+/]{{4}}=(?=[nr]\\|[^A-Za-z0-9+/=]){_LINE_SIGNS})?"
+    rf"[A-Za-z0-9+/=]{{1,4096}}+(?>(?:{_LINE_SIGNS}[A-Za-z0-9+/=]{{40,4096}}+)*))"
+    rf"(?>(?:{_LINE_SIGNS}[A-Za-z0-9+/=]{{16,39}}+)?)"
+)
+"""The lines before the end of a key, read backwards: a checksum, the last one, whole ones, and one that is cut."""
 _PUTTY = re.compile(r"Private-Lines:\s{0,4}+\d{1,4}+((?>(?:\s{1,4}+[A-Za-z0-9+/=]{16,4096}+)+))")
 
 
 def key_blocks(plain: str) -> Iterator[SecretSpan]:
-    """Yield private keys: from BEGIN to END, or to the end of the base64 lines if END is missing."""
+    """Yield private keys: from BEGIN to END, or the base64 lines behind BEGIN or before END if the other is missing."""
     at = plain.find(_KEY_BEGIN)
     while at >= 0:
         head = _KEY_HEAD.match(plain, at)
@@ -215,6 +233,15 @@ def key_blocks(plain: str) -> Iterator[SecretSpan]:
             elif lines := _KEY_LINES.match(plain, after):
                 yield "private-key", at, (after := lines.end())
         at = plain.find(_KEY_BEGIN, after)
+    least = 0
+    for last in _LAST_LINE.finditer(plain):  # whose beginning may not be in the text: what ``tail`` shows
+        lines = _KEY_TAIL.match(plain[max(least, last.start() - _MAX_KEY_CHARS) : last.start()][::-1])
+        least = last.end()
+        if lines is not None and lines.end() >= _MIN_TAIL_CHARS and is_mixed(lines[0]):
+            end = least if plain[last.start()] == "-" else last.start() - len(lines["below"])
+            start = last.start() - lines.end()
+            start += plain[start - 1 : start] == "\\" and plain[start] in "nr"  # the letter of an escaped line end
+            yield "private-key", start, end
     for match in _PUTTY.finditer(plain) if "Private-Lines:" in plain else ():
         yield "private-key", *match.span(1)
 
@@ -232,7 +259,9 @@ def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
                     options, sure = _OPTIONS[" ".join(event["command"].split())], arguments
             elif event["end"]:
                 options, begin = {}, event.end()
-            elif how := options.get(event["option"]):
+            elif (how := options.get(event["option"])) and (
+                not event["flags"] or (_FLAGS.issuperset(event["flags"]) and (how == "user" or event["between"]))
+            ):
                 yield from _option_value(how, event, plain, sure=sure)
     for marks, pattern in (
         (("pass:",), _OPENSSL),
@@ -244,8 +273,12 @@ def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
             if (is_value if found[0].startswith(_OF_PROSE_TOO) else is_literal_secret)(plain[start:end]):
                 yield "password", start, end
     for found in windowed_matches(_AUTH, plain, _REACH) if "AUTH" in plain else ():
-        for group in (1, 2):
-            if found[group] and is_signed_credential(found[group]):
+        alone = found["alone"] is not None and ends_there(plain, found.end())
+        for group in (2, 3):
+            if found[group] and (
+                is_signed_credential(found[group])
+                or (alone and is_spoken_password(found[group]) and not found[group].isupper())
+            ):
                 yield "password", *found.span(group)
 
 
@@ -290,8 +323,8 @@ def variables(plain: str) -> Iterator[SecretSpan]:
 def auth_pairs(plain: str, folded: str) -> Iterator[SecretSpan]:
     """Yield the literal passwords of pairs that a program logs in with: ``auth=("anna", "…")``."""
     for pair in windowed_matches(_AUTH_PAIR, folded, _REACH):
-        start, end = pair.span(1)
-        if is_option_value(plain[start:end]):
+        start, end = pair.span("value")
+        if (is_option_value if pair["literal"] and not pair["list"] else is_spoken_password)(plain[start:end]):
             yield "password", start, end
 
 

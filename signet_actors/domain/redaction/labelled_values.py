@@ -12,7 +12,14 @@ from typing import Final
 
 from signet_actors.domain.redaction.named_values import NAME_WORDS, is_signed_credential, trimmed_end
 from signet_actors.domain.redaction.secret_names import is_password_name
-from signet_actors.domain.redaction.values import SecretSpan, is_random, is_random_key, is_spoken_password, is_value
+from signet_actors.domain.redaction.values import (
+    SecretSpan,
+    is_id_or_place,
+    is_random,
+    is_random_key,
+    is_spoken_password,
+    is_value,
+)
 from signet_actors.domain.windowed_search import windowed_matches
 
 _REACH: Final = 1024
@@ -23,8 +30,8 @@ _PUBLIC: Final = (
 )
 """Whose key is none that opens anything."""
 _VARIABLE = re.compile(
-    rf"(?<![\w-])(?!(?:[a-z0-9]{{1,30}}_){{0,3}}(?:{_PUBLIC})_)(?P<name>[a-z][a-z0-9]{{1,30}}(?:_[a-z0-9]{{1,30}}){{0,4}}"
-    r"_(?:key|pat|sk|auth))[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?P<value>[^\s\"'`,;<>(){}\[\]]{12,256})(?![(\[])"
+    rf"(?<![\w-])(?!(?:[a-z0-9]{{1,30}}_){{0,3}}(?:{_PUBLIC})_(?:[a-z0-9]{{1,30}}_){{0,3}}(?:key|sk)\b)(?P<name>[a-z][a-z0-9]{{1,30}}(?:_[a-z0-9]{{1,30}}){{0,4}}"
+    r"_(?:key|pat|sk|auth))[\"']?\]?\s{0,3}(?:[:?]?=|:)\s{0,3}[\"']?(?P<value>[^\s\"'`,;<>(){}\[\]]{12,256})(?![(\[])"
 )
 """A variable in snake case or capitals; the value must be irregular."""
 _LAST_PARTS: Final = ("_key", "_pat", "_sk", "_auth")
@@ -47,30 +54,58 @@ _SAID_KEY = re.compile(
 )
 _BRACED = re.compile(r"\b(?:pwd|password)\s?=\s?\{(?P<value>[^{}\s]{6,128})\}")
 _SECTION = re.compile(
-    r"(?:^|\n)(?P<indent>[ \t]{0,40})(?:\[(?:[\w-]{1,30}\.)?(?:secrets?|credentials)\]"
-    r"|(?:[\w-]{0,30}[_-])?(?:secrets?|credentials):)[ \t]{0,8}\r?(?=\n)"
+    r"(?:^|\n)(?P<indent>[ \t]{0,40})(?:\[(?:[\w-]{1,30}\.)?(?:secrets?|credentials)(?:\.[\w.-]{1,40})?\]"
+    r"|(?:[\w-]{0,30}[_-])?(?:secrets?|credentials):)[ \t]{0,8}(?:#[^\n]{0,200})?(?=\r?\n)"
 )
 _SECTION_MARKS: Final = ("secret", "credential")
+_SECTION_NAMES: Final = (*_SECTION_MARKS, "credentials")
 _ENTRY = re.compile(
-    r"\r?\n(?P<indent>[ \t]{0,40})(?:-[ \t]{1,8})?[\"']?[\w. -]{1,64}[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?"
-    r"(?P<value>[^\s\"']{0,512})[^\n]{0,400}"
+    r"(?P<gap>(?>(?:\r?\n[ \t]{0,40}(?:[#;][^\n]{0,400})?(?=\r?\n)){0,20}))"  # blank lines and comments
+    r"\r?\n(?P<indent>[ \t]{0,40}(?:-[ \t]{1,8})?)[\"']?(?P<key>[\w. -]{1,64})[\"']?[ \t]{0,8}(?P<sign>[:=])[ \t]{0,8}"
+    r"[\"']?(?P<value>[^\s\"']{0,512})(?P<ends>[\"']?,?[ \t]{0,9}(?:[#;]|\r?(?=\n)|\Z))?[^\n]{0,400}"
 )
+_NAMING: Final = (
+    *(
+        "name",
+        "user",
+        "login",
+        "host",
+        "file",
+        "path",
+        "version",
+        "type",
+        "role",
+        "store",
+        "source",
+        "target",
+        "provider",
+    ),
+    *("region", "key", "id", "image"),
+)
+"""The entries of a section that say whose secrets these are, or where they are kept."""
 _LIST: Final = {
     only: re.compile(
-        rf"(?P<name>{NAME_WORDS[only]})(?:s[\"']?\s{{0,4}}[:=]\s{{0,4}}[\[({{]|[\"']?\s{{0,4}}[:=]\s{{0,4}}\[)"
+        rf"(?P<name>{NAME_WORDS[only]})(?:s[\"']?\s{{0,4}}(?::?=|:)\s{{0,4}}(?:(?:new\s?)?\w{{0,12}}\[\]\s?\w{{0,12}}\s?)?[\[({{]"
+        r"|[\"']?\s{0,4}[:=]\s{0,4}\[)"
     )
     for only in (True, False)
 }
 _ITEM = re.compile(
-    r"\s{0,40}(?:[\"']?[\w.-]{1,64}[\"']?\s{0,4}:\s{0,4})?[\"']?(?P<value>[^\s\"',\]})]{1,256})[\"']?\s{0,4}(?:,|(?=[\]})]))"
+    r"\s{0,40}(?:[\"']?(?P<key>[\w.-]{1,64})[\"']?\s{0,4}[:=]\s{0,4})?[\"']?(?P<value>[^\s\"',\]})]{1,256})[\"']?\s{0,4}"
+    r"(?:,|(?=[\]})])|(?<=[\"']\s)(?=[\"']))"
 )
 _TOKEN = re.compile(r"[\w+/=.-]{8,256}")
 """What credentials are made of, and the parts of a grammar (``tokens = {…}``) are not."""
 _INSERT = re.compile(
-    r"\binsert\s{1,9}into\s{1,9}[\w.\"`\[\]]{1,64}\s{0,9}\((?P<columns>[^()]{1,512})\)\s{0,9}values\s{0,9}"
+    r"\b(?:insert|replace)\s{1,9}(?:(?:ignore|or\s{1,9}[a-z]{5,8})\s{1,9})?into\s{1,9}[\w.\"`\[\]]{1,64}\s{0,9}"
+    r"(?:as\s{1,9}\w{1,32}\s{0,9})?\((?P<columns>[^()]{1,512})\)\s{0,9}(?:(?:output|overriding)\s[\w.,*\s]{1,99}?\s)?values?\s{0,9}(?=\()"
 )
-_ROW = re.compile(r"\s{0,9},?\s{0,9}\((?P<cells>(?:[^()']|'[^']{0,256}'){1,1024})\)")
-_CELL = re.compile(r"\s{0,9}(?:'(?P<value>[^']{0,256})'|[^,']{0,256})(?:,|\Z)")
+_SQL_PART = re.compile(
+    r"'(?P<single>(?>(?:[^'\\]|\\.|''){0,1024}))'|\"(?P<double>(?>(?:[^\"\\]|\\.|\"\"){0,1024}))\""
+    r"|\\{1,3}[\"'](?P<escaped>[^\"'\\]{0,256})\\{1,3}[\"']|(?P<sign>[(),])|[^(),'\"\\]{1,256}|['\"\\]",
+    re.DOTALL,
+)
+"""A string of a row of values (in double quotation marks: MySQL, SQLite), a sign between them, or anything else."""
 _COLUMN: Final = re.compile(rf"[\"`\[\s]{{0,9}}\w{{0,40}}?(?P<name>{NAME_WORDS[False]})[\"`\]\s]{{0,9}}")
 
 
@@ -101,18 +136,29 @@ def labelled_values(plain: str, folded: str) -> Iterator[SecretSpan]:
         for item in _run(_ITEM, plain, name.end()) if name.start() >= done else ():
             done = item.end()
             quoted = plain[item.start("value") - 1] in "\"'"
-            accept = is_spoken_password if password else is_signed_credential
-            if (quoted or ":" in name[0]) and (password or _TOKEN.fullmatch(item["value"])) and accept(item["value"]):
+            entry = item["key"] and name["name"] in _SECTION_NAMES
+            if (quoted or ":" in name[0]) and (
+                (is_spoken_password(item["value"]) if password else entry and _is_entry(item["key"], item["value"]))
+                or (_TOKEN.fullmatch(item["value"]) and is_signed_credential(item["value"]))
+            ):
                 yield "password" if password else "credential", *item.span("value")
     done = 0
     for section in windowed_matches(_SECTION, folded, _REACH) if any(map(folded.count, _SECTION_MARKS)) else ():
         ini = "[" in section[0]
         for entry in _run(_ENTRY, plain, section.end()) if section.start() >= done else ():
-            if not ini and len(entry["indent"]) <= len(section["indent"]):
+            if (entry["gap"] and entry["sign"] == ":") if ini else len(entry["indent"]) <= len(section["indent"]):
                 break
             done = entry.end()
-            if is_signed_credential(entry["value"]):
+            if is_signed_credential(entry["value"]) or (
+                entry["ends"] is not None and _is_entry(entry["key"], entry["value"])
+            ):
                 yield "credential", *entry.span("value")
+
+
+def _is_entry(key: str, value: str) -> bool:
+    """Return whether the value of ``secrets: {db: …}`` is a secret, and not the name of one or of a place."""
+    simple = value.rstrip("!?").isalnum() and not key.rstrip().lower().endswith(_NAMING)
+    return is_signed_credential(value) or (simple and is_spoken_password(value) and not is_id_or_place(value))
 
 
 def said_keys(plain: str, folded: str) -> Iterator[SecretSpan]:
@@ -161,8 +207,17 @@ def inserted_values(plain: str, folded: str) -> Iterator[SecretSpan]:
         if insert.start() < done:
             continue
         columns = [_COLUMN.fullmatch(column) for column in insert["columns"].split(",")]
-        for row in _run(_ROW, plain, insert.end()) if any(columns) else ():
-            done = row.end()
-            for name, cell in zip(columns, _CELL.finditer(plain, *row.span("cells")), strict=False):
-                if name and cell["value"] and is_value(cell["value"]):
-                    yield "password" if is_password_name(name["name"]) else "credential", *cell.span("value")
+        if not any(columns):
+            continue
+        depth, name, names = 0, None, iter(columns)
+        for part in _run(_SQL_PART, plain, insert.end()):
+            done, sign, value = part.end(), part["sign"], part.lastgroup or "sign"
+            if not (depth or sign in {"(", ","} or part[0].isspace()):
+                break
+            depth += (sign == "(") - (sign == ")")
+            if depth == 1 and sign in {"(", ","}:
+                names = iter(columns) if sign == "(" else names
+                name = next(names, None)
+            elif name and value != "sign" and is_value(part[value]):  # also the first string of ``MD5('…', …)``
+                yield "password" if is_password_name(name["name"]) else "credential", *part.span(value)
+                name = None

@@ -28,6 +28,7 @@ from signet_actors.domain.redaction.labelled_values import (
 from signet_actors.domain.redaction.letters import plain_letters
 from signet_actors.domain.redaction.named_values import named_values, tagged_values
 from signet_actors.domain.redaction.secret_names import ASCII_MARKS, PAIR_MARKS
+from signet_actors.domain.redaction.tables import column_values
 from signet_actors.domain.redaction.token_format import CONTEXT_CHARS, WORD_CHARS, TokenFormat
 from signet_actors.domain.redaction.token_formats import AWS_SECRET, AWS_SECRET_CHARS, FORMATS, is_aws_secret
 from signet_actors.domain.redaction.values import SecretSpan
@@ -187,7 +188,7 @@ def lower_case(plain: str) -> str:
 
 def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
     folded = lower_case(plain)
-    if "-----BEGIN" in plain or "Private-Lines:" in plain:
+    if "PRIVATE KEY" in plain or "Private-" in plain:
         yield from commands.key_blocks(plain)
     for form, mark in _formats_in(plain, folded):
         yield from tokens(form, mark, plain, folded)
@@ -195,7 +196,7 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from named_values(plain, folded, joined=joined)
         yield from keys_by_last_part(plain, folded)
         yield from said_keys(plain, folded)
-        if "insert" in folded:
+        if "insert" in folded or "replace" in folded:
             yield from inserted_values(plain, folded)
         if not joined:
             yield from labelled_values(plain, folded)
@@ -206,7 +207,7 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from written_credentials.values_said_first(plain, folded)
         yield from written_credentials.other_values(plain, folded)
         if not joined:
-            yield from written_credentials.column_values(plain, folded)
+            yield from column_values(plain, folded)
     if plain.count(".") > 1:
         yield from written_credentials.bot_tokens(plain)
     if "://" in plain:

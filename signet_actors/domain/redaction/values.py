@@ -213,6 +213,11 @@ def is_irregular(value: str) -> bool:
     return len(value) >= 10 and value.isalnum() and has_digit(value) and len(_CHANGES.findall(value)) >= 3
 
 
+def is_mixed(text: str) -> bool:
+    """Return whether ``text`` has capitals, small letters and digits, as base64 has and words have not."""
+    return all(kind.search(text) for kind in (_LOWER, _UPPER, _DIGIT))
+
+
 def is_unmistakable(value: str) -> bool:
     """Return whether ``value``, beside a name without a sign, is a secret, and not an id, a file or an address."""
     if is_id_or_place(value) or not is_value(value):

@@ -1,8 +1,7 @@
 """Find credentials that are written down without a name beside each value.
 
-``creds: admin / …`` and lists of such pairs, ``root:…``, the column of a table or of comma-separated lines, PINs,
-recovery codes, passphrases of plain words, Wi-Fi codes, and base64 blobs beside a key word. Each scanner reads the text
-once.
+``creds: admin / …`` and lists of such pairs, ``root:…``, PINs, recovery codes, passphrases of plain words, Wi-Fi codes,
+and base64 blobs beside a key word. Each scanner reads the text once.
 
 Source: ZXing wiki "Barcode Contents" for Wi-Fi codes; Discord Developer Docs, "Reference" for bots; RFC 4648
 section 4 for base64.
@@ -42,14 +41,11 @@ from signet_actors.domain.redaction.values import (
     has_placeholder,
     is_base64_blob,
     is_id_or_place,
+    is_irregular,
     is_passphrase,
-    is_password_of_parts,
-    is_password_with_blanks,
-    is_random_key,
     is_recovery_code,
     is_seed_phrase,
     is_spoken_password,
-    is_symbol_password,
     is_unmistakable,
     is_users_password,
     is_word_and_number,
@@ -78,14 +74,16 @@ _OF: Final = (
 """What may stand between a word and its sign: ``(GitHub)``, ``for the router``."""
 _NO_SIGN: Final = r"(?(of)(?!)|(?<=\s))"
 _PAIR = {
-    only: re.compile(rf"(?<!\w)(?:{_pair_words(ascii_only=only)})(?:{_OF}(?P<sign>{_SIGN})|(?=\s)){_OPEN}")
+    only: re.compile(
+        rf"(?<!\w)(?:{_pair_words(ascii_only=only)})(?:{_OF}(?P<sign>{_SIGN})|(?=\s)(?!\s(?:cred|detail))){_OPEN}"
+    )
     for only in (True, False)
 }
 _SURE_PAIR: Final = re.compile(r"cred|zugangsdaten|anmeldedaten|logindaten|identifiant|inloggegevens")
 """These need no sign before ``admin:Winter2025``."""
 _ACCOUNT = re.compile(
     rf"(?:{_any_of(ACCOUNTS)}|(?:user(?:name)?|(?:be)?nutzer|utilisateur|usuario):? [\w.@-]{{1,32}})"
-    rf"[\"'`*]{{0,3}}(?:(?P<glued>:)|[ ]?/[ ]?)[\"'`*]{{0,3}}(?=[^\s/:])"
+    rf"[\"'`*]{{0,3}}(?:(?P<no_path>:|[ ]/[ ])|[ ]?/[ ]?)[\"'`*]{{0,3}}(?=[^\s/:])"
 )
 _INSIDE: Final = tuple("_./@:\\-")
 """After one of these, ``admin`` is a part of a path, an address or a name."""
@@ -103,12 +101,21 @@ _ACCOUNT_MARKS: Final = (
     "pi /",
 )
 _TO_LOG_IN = re.compile(
-    r"(?<=\s)(?:to (?:log|sign)[ -]?(?:in|on)|zum (?:anmelden|einloggen|login)|pour (?:se connecter|entrer)"
+    r"(?<=\s)(?:to (?:log|sign)[ -]?(?:in|on)(?:to)?|zum (?:anmelden|einloggen|login)|pour (?:se connecter|entrer)"
     r"|para (?:entrar|acceder|iniciar|el login)|per (?:accedere|entrare))(?!\w)"
 )
+_LOGINS: Final = ("log", "sign", "anmeld", "meld", "conne", "sesi", "entra", "accede")
 _PURPOSES: Final = ("to log", "to sign", "zum ", "pour se ", "pour entrer", "para ", "per acc", "per entr")
 _PAIR_BEFORE = re.compile(
-    r"(?:^|\s)[\"'`*]{0,3}[\w.@+-]{1,32}[\"'`*]{0,3} ?[/:] ?[\"'`*]{0,3}(?P<value>[^\s/:\"'`*]{6,48})[\"'`*]{0,3}\s\Z"
+    r"(?:^|\s)[\"'`*]{0,3}(?P<user>[\w.@+-]{1,32})[\"'`*]{0,3}(?:(?P<apart> [/:] )| ?[/:] ?)[\"'`*]{0,3}"
+    r"(?P<value>[^\s/:\"'`*]{6,48})[\"'`*]{0,3}\s\Z"
+)
+_LOGGED_IN = re.compile(
+    r"(?<!\w)(?:(?:log(?:ged|ging|s)?|sign(?:ed|ing|s)?)[ -]?(?:in|on)(?:to)?(?: [\w.-]{1,30}){0,4}? (?:with|as|using)"
+    r"|(?:log-?in|anmeld\w{1,6}|einlogg\w{1,3}|melde?n? (?:dich|sie sich)) mit|conne(?:ct|x)\w{1,5}(?:-\w{3,4})? avec"
+    r"|(?:sesi(?:\u00f3|o\u0301?)n|entra\w{0,3}|accede\w{0,2}) con)"
+    r" (?:user(?:name)? )?[\"'`*]{0,3}(?P<user>[\w+-]{1,64}|[\w.+-]{1,64}@[\w.-]{1,64})[\"'`*]{0,3} ?[/:] ?[\"'`*]{0,3}"
+    r"(?P<value>[^\s/:\"'`*]{6,64})(?![/:\w])"
 )
 _USER = re.compile(
     r"[ \t]{0,16}(?:[-*+\u2022][ \t]{1,3}|\d{1,2}[.)][ \t]{1,3})?[\"'`*_]{0,3}[^\s\"'`*:/|,;=]{1,64}[\"'`*]{0,3}"
@@ -117,14 +124,6 @@ _USER = re.compile(
     r"[\"'`*_]{0,3}"
 )
 _LINE_END = re.compile(r"[^\r\n]{0,200}(?:\r?\n|$)")
-_COLUMN = {
-    only: re.compile(rf"(?:[\w.-]{{1,20}}[ _-]){{0,2}}(?P<name>{NAME_WORDS[only]})[0-9]?|keys?")
-    for only in (True, False)
-}
-_QUOTED_CELL = re.compile(r'[ \t]*+"([^"]*+(?>(?:""[^"]*+)*))"[ \t\r]*+')
-"""A cell of comma-separated lines in quotation marks: a quotation mark in it is doubled."""
-_CELL = re.compile(r"[\w .*`\"'()-]{0,60}")
-_MARKS: Final = "*_~`\"'"
 _LAST_NAME = {only: re.compile(rf"(?P<name>{NAME_WORDS[only]})(?!\w)") for only in (True, False)}
 _COPULAS: Final = (
     " is ",
@@ -143,6 +142,9 @@ _CONTEXT_CHARS: Final = 48
 _SAID_BEFORE = re.compile(
     r"\s(?:is|was|as|ist|war|als|est|comme|es|como|\u00e9|\u00e8|come)\s"
     r"(?:(?:the|my|our|your|its|das|dein|mein|unser|le|la|el|il|o|a)\s)?(?:[\w-]{1,20}\s){0,2}\Z"
+)
+_WHOSE = re.compile(
+    r"\s(?:my|our|dein|mein|unser|wi-?fi|wlan|sudo|root|admin|ssh|router|guest|vpn|nas)\s(?:[\w-]{1,20}\s)?\Z"
 )
 _VERB_LAST: Final = [each for each in LANGUAGES.values() if each.after]
 _SAID_LAST = re.compile(
@@ -235,7 +237,9 @@ def pair_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             value = plain[start : min(until, start + MAX_CHECKED_CHARS)]
             loose, blank = user["loose"] is not None or not pair["sign"], user["loose"] == ""
             done = start + len(value)  # further words in the same run are parts of this value
-            sure = not loose or (user["glued"] and _SURE_PAIR.match(pair[0]))
+            sure = not loose or (
+                user["loose"] is None and (user["glued"] or pair[0].startswith("creds")) and _SURE_PAIR.match(pair[0])
+            )
             if may_be_value(plain, start, start + len(value)) and (
                 (not blank and (pair["sign"] or user["glued"]) and is_unmistakable(value))
                 or (sure and is_spoken_password(value) and not is_id_or_place(value))
@@ -264,95 +268,35 @@ def account_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             end = secret_end(plain, start, stop.start() if stop else min(len(plain), start + _REACH))
             while end > start and plain[end - 1] in "*_~":
                 end -= 1
-            if end - start <= MAX_CHECKED_CHARS and is_users_password(plain[start:end], path=not account["glued"]):
+            if end - start <= MAX_CHECKED_CHARS and is_users_password(plain[start:end], path=not account["no_path"]):
                 yield "password", start, end
     if any(mark in folded for mark in _PURPOSES):
         for purpose in windowed_matches(_TO_LOG_IN, folded, _REACH):
             near = max(0, purpose.start() - 2 * _CONTEXT_CHARS)
             if pair := _PAIR_BEFORE.search(plain, near, purpose.start()):
-                start, end = pair.span("value")
-                until = trimmed_end(plain, start, end)
-                value = plain[start:until]
-                if is_users_password(plain[start:end], path=True) or (
-                    value[0].isupper() and value[-4:].isdecimal() and is_word_and_number(value)
-                ):
-                    yield "password", start, secret_end(plain, start, end)
+                yield from _login_password(plain, pair, spoken=pair["apart"] is not None)
+    if any(mark in folded for mark in _LOGINS):
+        for pair in windowed_matches(_LOGGED_IN, folded, _REACH):
+            yield from _login_password(plain, pair, spoken=ends_there(plain, pair.end()))
 
 
-def column_values(plain: str, folded: str) -> Iterator[SecretSpan]:
-    """Yield the values below a name in the head of a Markdown table, or of lines separated by tab, ``;`` or ``,``."""
-    ascii_only = folded.isascii()
-    header: list[str] = []
-    columns: list[tuple[int, bool | None]] = []
-    separator = ""
-    at = 0
-    if "\n" not in plain or not any(separator in plain for separator in "|\t;,"):
-        return
-    for line in plain.split("\n"):
-        if columns and len(cells := _cells(line, separator)) == len(header):
-            yield from _values_of_columns(line, at, cells, columns)
-        else:
-            columns = []
-            for separator in ("|", "\t", ";", ","):
-                header = folded[at : at + len(line)].split(separator)
-                if 1 < len(header) <= 64 and all(_CELL.fullmatch(cell.strip()) for cell in header):
-                    named = [_COLUMN[ascii_only].fullmatch(cell.strip(" \t\r*_`\"'")) for cell in header]
-                    columns = [
-                        (index, is_password_name(name["name"]) if name["name"] else None)
-                        for index, name in enumerate(named)
-                        if name
-                    ]
-                    break
-        at += len(line) + 1
+def _login_password(plain: str, pair: re.Match[str], *, spoken: bool) -> Iterator[SecretSpan]:
+    """Yield the value after a user and a slash; ``spoken``: it is no part of a path or of a sentence."""
+    start, end = pair.span("value")
+    value = plain[start : trimmed_end(plain, start, end)]
+    if not is_id_or_place(value) and (
+        is_users_password(plain[start:end], path=True)
+        or is_irregular(value)
+        or (
+            (is_word_and_number(value) or (spoken and is_spoken_password(value)))
+            and not (plain[pair.start("user")].isupper() and value[0].isupper())  # GitHub / Office365
+        )
+    ):
+        yield "password", start, secret_end(plain, start, end)
 
 
-def _cells(line: str, separator: str) -> list[tuple[int, int]]:
-    """Return start and end of each cell. In quotation marks, a separator belongs to the cell."""
-    cells = []
-    at = 0
-    while True:
-        quoted = _QUOTED_CELL.match(line, at)
-        if quoted is not None and (quoted.end() == len(line) or line.startswith(separator, quoted.end())):
-            end = quoted.end()
-        else:
-            end = line.find(separator, at)
-            end = len(line) if end < 0 else end
-        cells.append((at, end))
-        if end == len(line):
-            return cells
-        at = end + 1
-
-
-def _values_of_columns(
-    line: str, at: int, cells: list[tuple[int, int]], columns: list[tuple[int, bool | None]]
-) -> Iterator[SecretSpan]:
-    """Yield the values of a line; ``columns``: which, and whether of a password; None for a column *key*."""
-    for index, password in columns:
-        start, end = cells[index]
-        if (quoted := _QUOTED_CELL.fullmatch(line, start, end)) is not None:
-            start, end = quoted.span(1)
-        value = line[start:end].strip()
-        start = at + start + len(line[start:end]) - len(line[start:end].lstrip())
-        while len(value) > 2 and value[0] in _MARKS and value[-1] == value[0]:
-            value, start = value[1:-1], start + 1
-        if not 0 < len(value) <= MAX_CHECKED_CHARS:
-            continue
-        if password is None:
-            if is_random_key(value):
-                yield "credential", start, start + len(value)
-            continue
-        if any(char.isspace() for char in value):
-            found = is_passphrase(value) if password and quoted else is_password_with_blanks(value.split(" "))
-        elif password:
-            found = is_spoken_password(value) or is_symbol_password(value)
-        else:
-            found = is_unmistakable(value)
-        if found or (password and quoted is not None and is_password_of_parts(value)):
-            yield "password" if password else "credential", start, start + len(value)
-
-
-def _value_said_before(plain: str, folded: str, name: int) -> tuple[int, int] | None:
-    """Return the start and end of the value in ``… is the password``, where ``password`` begins at ``name``."""
+def _value_said_before(plain: str, folded: str, name: int, after: int) -> tuple[int, int] | None:
+    """Return start and end of the value in ``… is the password``, whose ``password`` is from ``name`` to ``after``."""
     said = _SAID_BEFORE.search(folded, max(0, name - _CONTEXT_CHARS), name)
     if said is None:
         return None
@@ -362,7 +306,13 @@ def _value_said_before(plain: str, folded: str, name: int) -> tuple[int, int] | 
         start += 1
     while start < end and plain[end - 1] in _AROUND:
         end -= 1
-    return (start, end) if is_unmistakable(plain[start:end]) else None
+    value = plain[start:end]
+    told = is_unmistakable(value) or (
+        not is_id_or_place(value)
+        and ends_there(plain, after)
+        and (is_word_and_number(value) or (_WHOSE.search(said[0]) is not None and is_spoken_password(value)))
+    )
+    return (start, end) if told else None
 
 
 def values_said_first(plain: str, folded: str) -> Iterator[SecretSpan]:
@@ -370,7 +320,7 @@ def values_said_first(plain: str, folded: str) -> Iterator[SecretSpan]:
     if not any(copula in folded for copula in _COPULAS):
         return
     for name in windowed_matches(_LAST_NAME[folded.isascii()], folded, _REACH):
-        if value := _value_said_before(plain, folded, name.start()):
+        if value := _value_said_before(plain, folded, *name.span()):
             yield "password" if is_password_name(name["name"]) else "credential", *value
 
 
