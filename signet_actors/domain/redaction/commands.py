@@ -275,7 +275,7 @@ def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
     for found in windowed_matches(_AUTH, plain, _REACH) if "AUTH" in plain else ():
         alone = found["alone"] is not None and ends_there(plain, found.end())
         for group in (2, 3):
-            if found[group] and (
+            if (found[group] and not found[group].endswith(":")) and (
                 is_signed_credential(found[group])
                 or (alone and is_spoken_password(found[group]) and not found[group].isupper())
             ):

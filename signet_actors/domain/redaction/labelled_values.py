@@ -52,6 +52,7 @@ _SAID_KEY = re.compile(
     r"key(?:\sfor\s[^\s:=]{1,30}(?:\s[^\s:=]{1,30}){0,2}?)?[*_]{0,2}(?:\sis:?|\s?[:=,\u2014\u2192-])"
     r"\s{1,3}[\"'`*]{0,3}(?P<value>[^\s\"'`,;()*]{10,256})"
 )
+_OF_PARTS = re.compile(r"\w[:=<>]+\w")
 _BRACED = re.compile(r"\b(?:pwd|password)\s?=\s?\{(?P<value>[^{}\s]{6,128})\}")
 _SECTION = re.compile(
     r"(?:^|\n)(?P<indent>[ \t]{0,40})(?:\[(?:[\w-]{1,30}\.)?(?:secrets?|credentials)(?:\.[\w.-]{1,40})?\]"
@@ -174,6 +175,8 @@ def said_keys(plain: str, folded: str) -> Iterator[SecretSpan]:
 
 
 def _opens_something(value: str) -> bool:
+    if _OF_PARTS.search(value):  # a key of Redis or of a map: session:1234:data
+        return False
     return is_random(value) or (value.islower() and is_signed_credential(value))
 
 
