@@ -91,8 +91,12 @@ def backup_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     now_ms = int(time.time() * 1000)
     try:
         names = newest_first(os.listdir(places.backup_dir), now_ms=now_ms)
-    except OSError:
+    except FileNotFoundError:
         names = []
+    except OSError as error:
+        detail = f"{places.backup_dir} cannot be used: {error.strerror}"
+        yield DoctorFinding("backup", FAIL, detail, "move or delete it, then `signet backup`")
+        return
     every_ms = context.config.backup.interval_ms if context.config else 0
     if not names:
         try:

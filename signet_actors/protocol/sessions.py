@@ -91,7 +91,8 @@ class SessionFound(Message, frozen=True, tag="searcher.session_found"):
 
     ``returned``: the last ``MAX_RECEIVED`` memories, the first received one first.
     ``bypassed``: memory is switched off for the session of all agents; ``paused``: it is, or was.
-    ``agent_known``: the agent has a read policy. ``project``: that of its transcript.
+    ``agent_known``: the agent has a read policy. ``project``: that of its transcript. ``of_agent``: the agent that
+    used the session last; None if the key is not known.
     """
 
     context: SessionContext | None = None
@@ -100,6 +101,7 @@ class SessionFound(Message, frozen=True, tag="searcher.session_found"):
     paused: bool = False
     agent_known: bool = True
     project: str | None = None
+    of_agent: str | None = None
 
 
 class GetSession(Request[SessionFound], frozen=True, tag="searcher.get_session"):

@@ -86,8 +86,8 @@ HANDLERS: Final = handlers("writes")
 MAILBOX: Final[Any] = Union[WriterCommand, *HANDLERS]
 """What the writer is sent."""
 
-FREES_SPACE = (ForgetMemory, ForgetMany, ForgetTranscript, PurgeStep, ReapLeases, AdvanceHighWaterMark)
-"""The commands that are tried even while the disk is full."""
+ON_FULL_DISK = (ForgetMemory, ForgetMany, ForgetTranscript, PurgeStep, ReapLeases, AdvanceHighWaterMark, SetBypass)
+"""The commands that are tried even while the disk is full: what frees space, and that memory is off for a session."""
 
 _REPEATABLE = (
     ReconcileJobs,

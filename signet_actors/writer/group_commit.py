@@ -201,10 +201,10 @@ class GroupCommit:
         if not batch:
             return
         if self.storage_full:
-            # Commands that free space may use the released reserve; all others are refused.
-            growing = [pending for pending in batch if not isinstance(pending.body, dispatch.FREES_SPACE)]
+            # Some commands may use the released reserve; all others are refused.
+            growing = [pending for pending in batch if not isinstance(pending.body, dispatch.ON_FULL_DISK)]
             self._refuse(growing, ErrorCode.STORAGE_FULL, "the disk is full; nothing was applied")
-            batch = [pending for pending in batch if isinstance(pending.body, dispatch.FREES_SPACE)]
+            batch = [pending for pending in batch if isinstance(pending.body, dispatch.ON_FULL_DISK)]
             if not batch:
                 return
         self._committing = False

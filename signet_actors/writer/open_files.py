@@ -153,7 +153,7 @@ class OpenFiles:
         if self._workspace.database_marker_file.exists():
             yield self._workspace.database_marker_file
         yield from nonempty_logs(self._workspace.database)
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        with contextlib.suppress(OSError):
             if newest_first(os.listdir(self._workspace.backup_dir)):
                 yield self._workspace.backup_dir
         yield from sorted(self._workspace.memory_dir.glob("aside-*"))

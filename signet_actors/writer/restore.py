@@ -281,7 +281,7 @@ def _select_backup(workspace: Workspace, source: str, now_ms: int) -> tuple[Path
     """
     try:
         names = newest_first(os.listdir(workspace.backup_dir), now_ms=now_ms)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         names = []
     if source == LATEST:
         chosen = workspace.backup_dir / names[0].name if names else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -669,6 +670,39 @@ def test_only_the_newest_backups_are_kept_and_other_files_left_alone(vault: Room
     vault.say(BackUpNow())
     new = one_backup(vault, FINE)
     assert sorted(path.name for path in vault.backup_dir.iterdir()) == sorted([new, old[0], "notes.txt"])
+
+
+def test_a_file_in_place_of_the_directory_of_backups_is_named_and_everything_else_goes_on(
+    vault: Room, tmp_path: Path
+) -> None:
+    vault.backup_dir = tmp_path / "backups"
+    vault.backup_dir.write_text("mine")
+    vault.actor = vault.born()
+    told = f"{vault.backup_dir} is not a directory; move or delete it, because backups need a directory there"
+    assert vault.status().backup_problem == told, "it is told before the first backup is due"
+    assert backups(vault).backups == []
+    vault.run_for(2 * DAY)
+    assert vault.writer.copies == []
+    assert vault.status().last_sweep_at is not None
+    vault.say(BackUpNow())
+    refused = vault.replies.sent.pop()
+    assert isinstance(refused, Failure)
+    assert (refused.code, refused.detail) == (ErrorCode.CONFLICT, told)
+    assert vault.backup_dir.read_text() == "mine"
+    vault.backup_dir.unlink()
+    vault.backup_dir.mkdir()
+    vault.say(BackUpNow())
+    assert one_backup(vault, FINE) in os.listdir(vault.backup_dir)
+    assert vault.status().backup_problem is None
+
+
+def test_a_directory_that_has_the_name_of_an_old_backup_stays(vault: Room) -> None:
+    names = (backup_name(START - 90 * DAY, 1), f"{backup_name(START - 91 * DAY, 1)}.partial")
+    for name in names:
+        (vault.backup_dir / name).mkdir()
+    vault.run_for(backup.FIRST_AFTER_MS + 1000)
+    one_backup(vault, FINE)
+    assert {name for name in os.listdir(vault.backup_dir) if name in names} == set(names)
 
 
 def test_backups_with_future_names_are_deleted_first(vault: Room) -> None:

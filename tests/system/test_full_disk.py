@@ -117,6 +117,27 @@ def test_a_full_disk_refuses_writes_serves_reads_and_recovers_without_a_restart(
     assert daemon.faults() == []
 
 
+def test_a_session_that_is_switched_off_on_a_full_disk_is_off_after_the_next_start(daemon: LiveDaemon) -> None:
+    filler = daemon.workspace / "filler"
+    api, writes = daemon.api, Writes(daemon)
+    for key in ("by-prompt", "by-request", "on"):
+        api.post("/api/hooks/session-start", {"harness": "x", "sessionKey": key, "project": "/p"}).ok()
+    daemon.api.remember("the first one")
+    fill(filler)
+    off = {"harness": "x", "sessionKey": "by-prompt", "userPrompt": "[signet off] kinkajou"}
+    assert api.post("/api/hooks/user-prompt-submit", off).ok()["inject"].startswith("[signet: memory")
+    api.post("/api/sessions/by-request/bypass", {"enabled": True}).ok()
+    writes.until(507)
+    assert daemon.stop() == 0
+    filler.unlink()
+    daemon.start()
+    for key, is_stored in (("by-prompt", False), ("by-request", False), ("on", True)):
+        body = {"harness": "x", "sessionKey": key, "content": f"kinkajou of {key}"}
+        answer = api.post("/api/hooks/remember", body).ok()
+        assert answer.get("saved", False) is is_stored, answer
+    assert [row["content"] for row in daemon.api.listed() if "kinkajou" in row["content"]] == ["kinkajou of on"]
+
+
 def test_writes_of_other_files_on_a_full_disk_are_refused_too(daemon: LiveDaemon) -> None:
     filler = daemon.workspace / "filler"
     former = (daemon.workspace / "agent.yaml").read_text()

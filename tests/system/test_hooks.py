@@ -261,6 +261,31 @@ def test_a_bypass_holds_after_a_kill_that_follows_its_answer_at_once(daemon: Liv
         assert "bypassed" not in answer
 
 
+def test_a_session_can_be_switched_off_right_after_a_restart(daemon: LiveDaemon) -> None:
+    sessions = {"early": "default", "early-too": "default", "agent:bob:early": "bob", "ended-early": "default"}
+    for key, agent in sessions.items():
+        hook(daemon.api, "session-start", sessionKey=key, agentId=agent)
+    hook(daemon.api, "session-end", sessionKey="ended-early", transcript="User: hello")
+    sql = "SELECT count(*) FROM session_contexts WHERE session_key LIKE '%early%'"
+    eventually(lambda: daemon.read(sql) == [(len(sessions),)], what="stored")
+    daemon.kill("gateway")
+    daemon.wait_ready()
+    for key, body, status in (
+        ("early", {"enabled": True}, 200),
+        ("early", {"enabled": True, "agentId": "carol"}, 404),
+        ("early-too", {"enabled": True, "agentId": "carol"}, 404),
+        ("early-too", {"enabled": False}, 200),
+        ("early-too", {"enabled": True, "agentId": "default"}, 200),
+        ("agent:bob:early", {"enabled": True}, 200),
+        ("never-heard-of", {"enabled": True}, 404),
+    ):
+        answer = daemon.api.post(f"/api/sessions/{key}/bypass", body)
+        assert answer.status == status, (key, body, answer)
+    for key, agent in sessions.items():
+        answer = prompt(daemon.api, "which worker renders the invoices?", sessionKey=key, agentId=agent)
+        assert answer.get("bypassed", False) is (key != "ended-early"), key
+
+
 def test_what_is_said_while_memory_is_off_stays_out_over_kills(daemon: LiveDaemon) -> None:
     def record(word: str, hours: int, session: str) -> str:
         time = (datetime.now(UTC) + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -26,7 +26,7 @@ from signet_actors.operations.sessions import (
     Session,
     SessionsReply,
 )
-from signet_actors.protocol.sessions import SetBypass
+from signet_actors.protocol.sessions import GetSession, SetBypass
 
 
 async def list_sessions(call: Call[AgentField]) -> HttpResponse:
@@ -42,7 +42,7 @@ async def get_session(call: Call[AgentField]) -> HttpResponse:
 
 async def bypass(call: Call[BypassRequest]) -> HttpResponse:
     """Switch memory off or on for the session, durably. An unknown session is reported before an invalid body."""
-    session = _session(call)
+    session = await _session_to_switch(call)
     enabled = call.request.enabled
     if enabled is None:
         raise InvalidRequest("enabled (boolean) is required", field="enabled")
@@ -72,19 +72,35 @@ async def renew(call: Call[AgentField]) -> HttpResponse:
 
 def _session(call: Call[Any]) -> KnownSession:
     """Return the session that the path names, if the caller may see it. Raises NotFound."""
-    key = canonical_session_key(call.path["key"])
-    session = (
-        None if key is None else call.state.sessions.find(FieldRedactor(call.state, for_memories=False).digest(key))
-    )
+    key = _key(call)
+    session = None if key is None else call.state.sessions.find(key)
     if session is None or not _is_visible(call, session):
         raise NotFound("Session not found")
     return session
 
 
+async def _session_to_switch(call: Call[Any]) -> KnownSession:
+    """Return the session that the path names, also one of which this process has heard no hook yet. Raises NotFound."""
+    key = _key(call)
+    if key is not None and call.state.sessions.find(key, ended=True) is None:
+        found, _ = await call.state.bus.ask_searcher(GetSession(key, call.agent_id), trace_id=call.trace_id)
+        if found.of_agent is not None and (found.of_agent == call.agent_id or not _names_agent(call)):
+            call.state.sessions.enter(key, None, found.of_agent)
+    return _session(call)
+
+
+def _key(call: Call[Any]) -> str | None:
+    key = canonical_session_key(call.path["key"])
+    return None if key is None else FieldRedactor(call.state, for_memories=False).digest(key)
+
+
+def _names_agent(call: Call[Any]) -> bool:
+    return call.agent_id != DEFAULT_AGENT or call.names_agent()
+
+
 def _is_visible(call: Call[Any], session: KnownSession) -> bool:
     """Return whether the caller may see the session: an agent its own ones, a person who names no agent all."""
-    names_one = call.agent_id != DEFAULT_AGENT or call.names_agent()
-    return session.agent_id == call.agent_id if names_one else True
+    return session.agent_id == call.agent_id or not _names_agent(call)
 
 
 def _shown(session: KnownSession) -> Session:

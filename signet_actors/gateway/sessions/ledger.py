@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from signet_actors.domain.timestamps import iso
-from signet_actors.errors import Busy, SignetError
+from signet_actors.errors import Busy, ErrorCode, SignetError
 from signet_actors.protocol.memories import Wording
 from signet_actors.protocol.session_memories import OfferedBy, OfferedMemory
 from signet_actors.protocol.sessions import (
@@ -193,11 +193,20 @@ class RecallLedger:
         async with self._flushing:  # an earlier switch that waits to be stored must not follow this one
             earlier = self._switched_off.get(command.session_key)
             if earlier is not None and not command.bypassed:  # it was off, if only for a moment
-                await self._bus.ask_writer(earlier, trace_id=trace_id)
-            await self._bus.ask_writer(command, trace_id=trace_id)
+                await self._switch(earlier, trace_id)
+            await self._switch(command, trace_id)
             if command.bypassed or self.was_bypassed(command.session_key):
                 self._bypassed[command.session_key] = command.bypassed
             self._switched_off.pop(command.session_key, None)
+
+    async def _switch(self, command: SetBypass, trace_id: str) -> None:
+        """Have the store know the switch. Raises SignetError."""
+        try:
+            await self._bus.ask_writer(command, trace_id=trace_id)
+        except SignetError as error:
+            if error.code is not ErrorCode.STORAGE_FULL:
+                raise
+            await self._bus.ask_writer(command, trace_id=trace_id)  # the first refusal gave up the disk reserve
 
     def switch_off(self, key: str, agent_id: str, first_ms: int) -> None:
         """Switch memory off for the session of all agents; the store has it soon, however long its writer is away."""
@@ -325,7 +334,7 @@ class RecallLedger:
         """Store what is pending now, and wait for what is being stored. Raises SignetError."""
         async with self._flushing:
             for key, command in list(self._switched_off.items()):
-                await self._bus.ask_writer(command, trace_id="")
+                await self._switch(command, "")
                 if self._switched_off.get(key) is command:
                     del self._switched_off[key]
             while self._changed or self._returned or self._offered:

@@ -76,7 +76,7 @@ class Backup:
         self._queued = False
         self._last: BackupOutcome | None = None
         self.findings: tuple[str, ...] = ()
-        self.problem: str | None = None
+        self.problem: str | None = self._unusable()
         self.made = 0
         self.due_ns = self._next_ns(at_least_ms=FIRST_AFTER_MS)
 
@@ -100,6 +100,9 @@ class Backup:
         if self.running:
             self._queued = self._queued or self._copy_begun
             return None
+        if why := self._unusable():
+            self._failed(backup_name(self._clock.wall_ms(), 0), why)
+            return Failure(ErrorCode.CONFLICT, why)
         self._is_recheck = False
         self._start()
         return None if self._name is None else self._check_disk_space(self._name)
@@ -216,7 +219,7 @@ class Backup:
         self.made += 1
         self.findings, self.problem = (), None
         for old in surplus(self._names(), self._config.backup.keep, made=name, now_ms=self._clock.wall_ms()):
-            (self._directory / old).unlink(missing_ok=True)
+            self._delete(old)
         self._sweep_partials()
         self._log.info("backup_completed", name=name, memories=memories)
         self._end(BackupOutcome(name, True, None, [], memories, self._clock.wall_ms()))
@@ -257,22 +260,40 @@ class Backup:
     def _names(self) -> list[str]:
         try:
             return os.listdir(self._directory)
-        except FileNotFoundError:
+        except OSError:  # missing, or `_unusable` says why
             return []
+
+    def _unusable(self) -> str | None:
+        """Return why no backup can be in the directory; None if one can."""
+        try:
+            os.listdir(self._directory)
+        except FileNotFoundError:
+            return None
+        except NotADirectoryError:
+            return f"{self._directory} is not a directory; move or delete it, because backups need a directory there"
+        except OSError as error:
+            return f"{self._directory} cannot be read: {error.strerror}"
+        return None
+
+    def _delete(self, name: str) -> None:
+        try:
+            (self._directory / name).unlink(missing_ok=True)
+        except OSError as error:
+            self._log.warning("backup_not_deleted", name=name, reason=error.strerror)
 
     def _sweep_partials(self) -> None:
         """Delete unfinished copies with their journals or logs."""
         for name in self._names():
             target, partial, _ = name.partition(PARTIAL)
             if partial and parse_backup_name(target) is not None:
-                (self._directory / name).unlink(missing_ok=True)
+                self._delete(name)
 
     def _backups(self) -> list[BackupFile]:
         found = []
         for backup in newest_first(self._names()):
             try:
                 size = (self._directory / backup.name).stat().st_size
-            except FileNotFoundError:
+            except OSError:
                 continue
             found.append(BackupFile(backup.name, backup.made_ms, backup.schema, size))
         return found

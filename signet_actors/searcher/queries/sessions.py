@@ -48,7 +48,10 @@ def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:
     found = stored.context(snapshot, query.session_key, query.agent_id)
     project = stored.project(snapshot, query.session_key, query.agent_id)
     if found is None:
-        return SessionFound(bypassed=bypassed, paused=paused, agent_known=agent_known, project=project)
+        of_agent = stored.last_agent(snapshot, query.session_key)
+        return SessionFound(
+            bypassed=bypassed, paused=paused, agent_known=agent_known, project=project, of_agent=of_agent
+        )
     returned = stored.returned(snapshot, query.session_key, query.agent_id, found.context_epoch, MAX_RECEIVED)
     return SessionFound(
         context=SessionContext(
@@ -65,6 +68,7 @@ def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:
         returned=[ReturnedRow(*row) for row in returned],
         bypassed=bypassed,
         paused=paused,
+        of_agent=query.agent_id,
         agent_known=agent_known,
         project=project,
     )

@@ -18,6 +18,10 @@ _PROJECT: Final = (
     "SELECT t.project FROM session_transcripts t WHERE t.session_key = :session_key AND t.agent_id = :agent_id"
 )
 _BYPASSED: Final = "SELECT max(c.bypassed) FROM session_contexts c WHERE c.session_key = :session_key"
+_LAST_AGENT: Final = (
+    "SELECT c.agent_id FROM session_contexts c WHERE c.session_key = :session_key"
+    " ORDER BY c.last_active_at DESC LIMIT 1"
+)
 _PAUSED: Final = "SELECT 1 FROM session_pauses p WHERE p.session_key = :session_key"
 _AGENT: Final = "SELECT 1 FROM agents a WHERE a.id = :agent_id"
 _RETURNED: Final = (
@@ -81,6 +85,12 @@ def is_bypassed(snapshot: Snapshot, session_key: str) -> bool:
 def was_bypassed(snapshot: Snapshot, session_key: str) -> bool:
     """Return True if memory is or was switched off for the session."""
     return snapshot.one(_PAUSED, {"session_key": session_key}) is not None
+
+
+def last_agent(snapshot: Snapshot, session_key: str) -> str | None:
+    """Return the agent that used the session last; None if it is not known."""
+    row = snapshot.one(_LAST_AGENT, {"session_key": session_key})
+    return None if row is None else str(row[0])
 
 
 def has_agent(snapshot: Snapshot, agent_id: str) -> bool:
