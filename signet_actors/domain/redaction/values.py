@@ -79,7 +79,7 @@ _LEAST_CASE_CHANGES: Final = 2
 _SAME_CHARACTER = re.compile(r"([A-Za-z0-9])\1{5}")
 _ALGORITHM = re.compile(
     r"(?:sha|md|base|utf|aes|des|hs|rs|es|ps|ed|rsa|argon|bcrypt|scrypt|pbkdf|hmac|oauth|http|tls|fido)[-_]?\d[-\w]{0,20}"
-    r"|v?\d{1,9}(?:\.\d{1,9}){1,6}(?:[-+][\w.]{0,20})?|v\d{1,4}(?:[-+][\w.]{0,20})?",
+    r"|v?\d{1,9}(?:\.\d{1,9}){1,6}(?:[-+][\w.]{0,20})?|v\d{1,4}(?:(?:alpha|beta|rc)\d{1,2}|[-+][\w.]{0,20})?",
     re.IGNORECASE,
 )
 _WORDS_AND_NUMBER = re.compile(r"[A-Za-z]{1,256}+\d[-\w]{0,256}+")  # OAuth2Bearer
@@ -88,7 +88,7 @@ _COUNTED_OR_NUMBERED = re.compile(
     r"\d[\d.,]{0,20}+[+%]?|\d{1,3}+-?[A-Za-z]{1,20}+(?>(?:-[A-Za-z]{1,20}+){0,4})"  # 90,000, 10-digit, 16chars
     r"|[A-Za-z]{1,40}+(?>(?:[-_./][A-Za-z]{1,40}+){0,12})[-_./]\d{1,6}"  # OPS-1234, cache-server-12
     r"|(?:level|step|page|chapter|section|part|rule|line|team|user|server|node|room|phase|python|postgres|ubuntu|debian"
-    r"|windows|office|mysql|redis|release|n?varchar|char|u?int|float)\d{1,6}",
+    r"|windows|office|staging|production|prod|cluster|region|zone|host|mysql|redis|release|n?varchar|char|u?int|float)\d{1,6}",
     re.IGNORECASE,
 )
 """A quantity, or a noun with its number."""
