@@ -117,7 +117,7 @@ def recall(
     else:
         is_all = everything or min_relevance is not None or min_score is not None
         if results[0].get("subject_type"):  # a timeline, in which every entry lies in the time that was asked for
-            if not is_all and len(results) == limit and any(map(_is_imported, results)):
+            if (everything or not is_all) and len(results) == limit and any(map(_is_imported, results)):
                 all_rows = client.ask(RECALL, {**asked, "limit": MOST_ROWS}).records("results")
                 results = [*filter(_is_session, results), *(row for row in all_rows if not _is_session(row))]
             _print_timeline(results, limit, everything=is_all)
@@ -181,21 +181,25 @@ def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _print_timeline(rows: list[dict[str, Any]], limit: int, *, everything: bool) -> None:
     """Print what happened at a time; of the notes that were imported then one line unless ``everything`` is wanted."""
     imported = [] if everything else list(filter(_is_imported, rows))
+    found, more = len(rows), MORE if len(rows) == limit else ""
     if len(imported) > 1:
         places = sorted({os.path.basename(os.path.dirname(str(row["source_path"]))) for row in imported})
         told = f" from {places[0]}" if len(places) == 1 and places[0] else ""
-        many = " or more" if len(rows) >= MOST_ROWS else ""
+        many = " or more" if found >= MOST_ROWS else ""
         rows = [row for row in rows if not _is_imported(row)][:limit]
         about = {"content": f"{len(imported)}{many} notes imported{told} (--all lists them)", "subject_type": "memory"}
-        print_memories([*rows, {**about, LEAD: imported[0].get(LEAD)}], lead=LEAD)
-    else:
-        print_memories(rows, lead=LEAD)
-    print_message(f"{len(rows)} found{MORE if len(rows) == limit else ''}")
+        found, more = len(rows) + len(imported), ""
+        rows.append({**about, LEAD: imported[0].get(LEAD)})
+    print_memories(rows, lead=LEAD)
+    print_message(f"{found} found{more}")
 
 
 def _is_imported(row: dict[str, Any]) -> bool:
     """Return whether an entry of a timeline is a note that was imported then."""
-    return bool(row.get("source_path")) and row.get("temporal_facet") == "captured"
+    from signet_actors.domain.memories import IMPORTED_SOURCE_TYPES  # noqa: PLC0415 - only for a list of times
+
+    is_note = row.get("source_type") in IMPORTED_SOURCE_TYPES and bool(row.get("source_path"))
+    return is_note and row.get("temporal_facet") == "captured"
 
 
 def _is_session(row: dict[str, Any]) -> bool:

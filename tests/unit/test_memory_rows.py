@@ -215,24 +215,29 @@ def entry(number: int, **more: Any) -> dict[str, Any]:
 
 def test_of_a_day_the_notes_that_were_imported_are_one_line() -> None:
     notes = [
-        entry(number, source_path=f"/home/you/notes/{number}.md", content=f"note {number}") for number in range(17)
+        entry(number, source_path=f"/home/you/notes/{number}.md", source_type="markdown", content=f"note {number}")
+        for number in range(17)
     ]
     own = [entry(number, content=f"said {number}") for number in range(20, 23)]
+    own[0]["source_path"] = "/home/you/shop/src/app.py"  # which an agent named
     session = entry(30, subject_type="session", subject_id="s-1", type="session", content="User: commit it")
     daemon = ScriptedDaemon()
     try:
         first, every = [session, *notes[:9]], [session, session, *notes, *own]
-        daemon.script("POST", "/api/memory/recall", {"results": first}, {"results": every}, {"results": first})
+        daemon.script(
+            "POST", "/api/memory/recall", {"results": first}, {"results": every}, {"results": first}, {"results": every}
+        )
         shown = on_screen(daemon.url, "recall", "what did we do today?", width=80)[1]
         assert [line[11:] for line in shown.splitlines() if line.startswith("3 min ago")] == [
             "User: commit it",
             *(f"said {number}" for number in range(20, 23)),
             "17 notes imported from notes (--all lists them)",
         ]
-        assert shown.endswith("4 found\n")
+        assert shown.endswith("\n21 found\n")
         assert [asked.body["limit"] for asked in daemon.asked] == [10, 100]
         every_row = on_screen(daemon.url, "recall", "what did we do today?", "--all", width=80)[1]
-        assert "note 8\n" in every_row
+        assert "note 16\n" in every_row
+        assert every_row.endswith("\n21 found\n")
         assert "01a22637-0008 · fact · notes/8.md\n" in every_row
         daemon.script("POST", "/api/memory/recall", {"results": [notes[0], own[0]]})
         assert "note 0" in on_screen(daemon.url, "recall", "today", width=80)[1], "one is no crowd"
