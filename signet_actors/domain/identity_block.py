@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from signet_actors.domain.code_fences import is_in_fence
 from signet_actors.domain.session_inject import IdentityFile, file_section
 
 BEGIN: Final = b"<!-- signet:identity:begin"
 END: Final = b"<!-- signet:identity:end -->"
 _MARK: Final = "<!-- signet:identity:"
 _MARKS: Final = re.compile(rb"^(?:\A\xef\xbb\xbf)?(%s|%s)" % (re.escape(BEGIN), re.escape(END)), re.MULTILINE)
-_FENCES: Final = re.compile(rb"^(?:\A\xef\xbb\xbf)? {0,3}(`{3,}+(?!.*`)|~{3,})([^\r\n]*)", re.MULTILINE)
 _MAX_PAIRS: Final = 50
 _BREAKS: Final = (b"\n", b"\r")
 _NOTE: Final = f"{BEGIN.decode()} | kept by Signet: edit the files of its workspace, not this part -->"
@@ -82,7 +82,8 @@ def _place(content: bytes, former: bytes | None) -> _Place | None:
     ]
     if len(pairs) > _MAX_PAIRS:
         raise DamagedMarks("the part that is kept by Signet is there many times")
-    bare = [(begin, end) for begin, end in pairs if not _in_fence(content, begin, end)]
+    text = content.decode("latin-1")  # a character for each byte
+    bare = [(begin, end) for begin, end in pairs if not is_in_fence(text, begin, end)]
     ours = bare if former is None else [pair for pair in pairs if _is_new(content[slice(*pair)], content, former)]
     if len(ours) > 1:
         ours = [pair for pair in ours if pair in bare] or ours
@@ -102,18 +103,3 @@ def _place(content: bytes, former: bytes | None) -> _Place | None:
 
 def _is_new(text: bytes, content: bytes, former: bytes) -> bool:
     return content.count(text) > former.count(text)
-
-
-def _in_fence(content: bytes, begin: int, end: int) -> bool:
-    """Return whether the lines are in a fence of code that is closed below them."""
-    fence = b""
-    for line in _FENCES.finditer(content):
-        if not fence and line.start() > begin:
-            break
-        if not fence:
-            fence = line[1]
-        elif line[1].startswith(fence) and not line[2].strip():
-            if line.start() > begin:
-                return line.start() > end
-            fence = b""
-    return False

@@ -11,8 +11,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
+from signet_actors.domain.code_fences import is_in_fence
 from signet_actors.domain.extraction.injected_text import without_tags
 from signet_actors.domain.extraction.llm_output import without_leading_reasoning
 from signet_actors.domain.normalization import CONTROL, collapsed, sanitize_text
@@ -22,6 +24,7 @@ MAX_PROJECT_CHARS: Final = 4096
 MAX_DIFF_LINES: Final = 2_000
 _MARK_BEGIN: Final = "<!-- signet: "
 _MARK: Final = re.compile(rf"^{_MARK_BEGIN}[^\n]{{0,400}}-->[^\S\n]{{0,20}}$", re.MULTILINE)
+_MAX_MARKS: Final = 50
 _HEADING: Final = re.compile(r"#{1,6}(?=[ \t])")
 _FENCE: Final = re.compile(r"```(?:markdown|md|text)?[ \t]*")
 
@@ -33,7 +36,7 @@ def project_heading(project: str) -> str:
 
 def split(text: str) -> tuple[str, str]:
     """Return what a person wrote, and what was made; without the line between them, all of it is a person's."""
-    mark = _MARK.search(text)
+    mark = _mark(text)
     if mark is None:
         return text.strip("\n"), ""
     return text[: mark.start()].strip("\n"), text[mark.end() :].strip("\n")
@@ -52,10 +55,20 @@ def own_part(text: str, former: Sequence[str]) -> str:
     """
     known = {line.strip() for part in former for line in part.splitlines()} - {""}
     own, made = split(text)
-    if _MARK.search(text) is None:
+    mark = _mark(text)
+    if mark is not None and not known and is_in_fence(text, mark.start(), mark.end()):
+        return text.strip("\n")  # a quotation: nothing was made yet
+    if mark is None:
         return _unknown_lines(own, known) if known else own
     added = _unknown_lines(made, known)
     return "\n\n".join(part for part in (own, added) if part)
+
+
+def _mark(text: str) -> re.Match[str] | None:
+    """Return the line between the parts: the first one that is not quoted in a fence of code, if there is one."""
+    marks = list(islice(_MARK.finditer(text), _MAX_MARKS))
+    bare = (mark for mark in marks if not is_in_fence(text, mark.start(), mark.end()))
+    return next(bare, marks[0] if marks else None)
 
 
 def _unknown_lines(text: str, known: set[str]) -> str:

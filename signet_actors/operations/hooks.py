@@ -376,6 +376,7 @@ PRE_COMPACTION: Final[Operation[PreCompactionRequest, PreCompactionReply]] = Ope
     example={"harness": "claude-code", "sessionKey": "s-1"},
     replies={200: PreCompactionReply, **_REFUSALS},
     permission=Permission.REMEMBER,
+    keeps_names=True,
     owner_parts=OWNERS_SESSION,
     lenient=True,
 )

@@ -337,6 +337,25 @@ def test_a_restart_does_not_change_what_a_start_gets(daemon: LiveDaemon) -> None
     assert "billing-pdf" in started("third"), "the model no longer has it"
 
 
+def test_a_secret_in_the_name_of_a_harness_leaves_no_trace(daemon: LiveDaemon) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    texts = {"userPrompt": "which port?", "content": "A port", "summary": "We chose a port.", "query": "which port?"}
+    for name in (
+        *("session-start", "user-prompt-submit", "remember", "recall", "pre-compaction", "compaction-complete"),
+        *("session-checkpoint-extract", "session-end"),
+    ):
+        for path in ("/nowhere/s.jsonl", "s.jsonl"):
+            body = {"harness": token, "sessionKey": f"s:{token}", "transcriptPath": path, "project": f"/{token}"}
+            daemon.api.post(f"/api/hooks/{name}", {**body, **texts}).ok()
+    assert token not in json.dumps([daemon.api.get(path).ok() for path in ("/health", "/api/status", "/api/sessions")])
+    for log in (daemon.workspace / ".daemon" / "logs").iterdir():
+        assert token not in log.read_text()
+    tables = {table for (table,) in daemon.read("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    for table in sorted(tables & {"session_contexts", "session_transcripts", "session_checkpoints", "memories"}):
+        found = [[str(c) for c in row if token in str(c)] for row in daemon.read(f"SELECT * FROM {table}")]
+        assert not [row for row in found if row], table
+
+
 def test_a_memory_is_stored_once_however_often_a_hook_is_repeated(daemon: LiveDaemon) -> None:
     body = {"harness": "x", "content": "The spool is drained every minute", "idempotencyKey": "spool-1"}
     answers = [daemon.api.post("/api/hooks/remember", body, Idempotency_Key="spool-1").ok() for _ in range(3)]

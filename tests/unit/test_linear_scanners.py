@@ -121,7 +121,8 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "cli.call": {"_option:sub": FIXED},  # of declared operations
     "domain.fts_limits": {"_LEXEME": SEARCHED},
     "domain.identity": {"_LINE": MATCHED},
-    "domain.identity_block": {"_MARKS": SEARCHED, "_FENCES": SEARCHED},
+    "domain.identity_block": {"_MARKS": SEARCHED},
+    "domain.code_fences": {"_FENCES": SEARCHED},
     "domain.prompt_terms": {
         **dict.fromkeys(("_MENTION", "_METADATA", "_SENTENCE_END", "_LOG_END", "_PAIR", "_MARKS", "_QUOTED"), SEARCHED),
         "_OFF_REQUEST": SEARCHED,

@@ -57,6 +57,49 @@ def test_the_same_text_is_not_written_again(tmp_path: Path) -> None:
     assert file.versions() == []
 
 
+MARK = b"<!-- signet: made from memories at 2026-11-01T00:00:00.000Z; what you write above this line stays as it is -->"
+OWN: tuple[bytes, ...] = (
+    *(b"# Mine", b"# Mine\n", b"# Mine\n\n- one\n- two", b"One\r\nTwo\r\nThree", b"\xef\xbb\xbf# Mine\n\nText"),
+    *(b"\xef\xbb\xbfOne\r\nTwo", b"\xef\xbb\xbf", b"Tab\there  \nand two blanks  \nend", b"\xc3\xa4 \xf0\x9f\xa6\x8a"),
+    *(b"So it ends:\n\n```markdown\n" + MARK + b"\n## Made\n```\n\nMore of mine.", b"~~~\n" + MARK + b"\n~~~"),
+    *(b"````\n```\n" + MARK + b"\n```\n````\nEnd", b"```\n" + MARK + b"\n" + MARK + b"\n```"),
+    *(
+        b"```\nls\n```\n\n```\n" + MARK + b"\n```",
+        b"\xef\xbb\xbf```\n" + MARK + b"\n```\nEnd",
+        b"  ```\n" + MARK + b"\n  ```",
+    ),
+    *(b"A quotation: > " + MARK, b"    " + MARK + b"\nis indented", b"`" + MARK + b"`", b"```\nnever closed"),
+    *(b"```markdown\n```sh\nls\n```\n```\nText", b"<!-- signet: -- >\nnone", b"<!-- mine -->\n## Global Head\n- mine"),
+)
+
+
+def test_what_a_person_wrote_stays_byte_for_byte_however_often_the_rest_is_made(tmp_path: Path) -> None:
+    for number, own in enumerate(OWN):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        file = MemoryFile(directory, "default")
+        file.path.write_bytes(own)
+        for at, made in enumerate((MADE, f"{MADE}\n```sh\nmake\n```", MADE)):
+            written(file, made, 1000 * at)
+            content = file.path.read_bytes()
+            assert content.startswith(own.rstrip(b"\n")), (own, content)
+            below = content.removeprefix(own.rstrip(b"\n"))
+            assert (below.count(b"<!-- signet:"), below.count(b"The editor is vim.")) == (1, 1), (own, content)
+            assert below.decode().lstrip("\n").startswith("<!-- signet: made from memories at 20"), (own, content)
+            assert content.endswith(f"{made}\n".encode())
+
+
+def test_a_quotation_that_is_added_later_stays(tmp_path: Path) -> None:
+    file = MemoryFile(tmp_path, "default")
+    written(file)
+    quotation = b"```\n" + MARK + b"\n```\n\n"
+    file.path.write_bytes(quotation + file.path.read_bytes())
+    for at in (1000, 2000):
+        written(file, f"{MADE}\n- {at}", at)
+        assert file.path.read_bytes().startswith(quotation)
+        assert file.path.read_bytes().count(b"<!-- signet:") == 2
+
+
 def test_the_number_of_versions_is_bounded_and_those_of_a_person_are_counted_apart(tmp_path: Path) -> None:
     file = MemoryFile(tmp_path, "default")
     file.path.write_text("# By hand\n")

@@ -31,6 +31,7 @@ from signet_actors.domain.working_memory import for_session, joined, own_part, s
 from signet_actors.errors import ConfigError, Conflict, ErrorCode, InvalidRequest, SignetError
 from signet_actors.runtime.file_draft import FileDraft, replace_file
 from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.harness_file import BYTE_ORDER_MARK
 from signet_actors.runtime.identity_files import is_directory_name, read_prose
 from signet_actors.runtime.sync_points import sync_point
 
@@ -161,7 +162,8 @@ class MemoryFile:
             raise Conflict(f"{FILE_NAME} is not UTF-8 text; nothing was written") from None
         edited = before is not None and self.is_edited(present, before)
         own = own_part(text, (present.made, present.pending))
-        after = joined(own, made, iso(now_ms)).encode()
+        byte_order_mark = BYTE_ORDER_MARK if (before or b"").startswith(BYTE_ORDER_MARK) else b""
+        after = byte_order_mark + joined(own, made, iso(now_ms)).encode()
         if len(after) > MAX_FILE_BYTES:
             raise SignetError(f"{FILE_NAME} would be larger than {MAX_FILE_BYTES} bytes", code=ErrorCode.CONFLICT)
         record = msgspec.structs.replace(record, made=made, pending="", pending_digest="")
