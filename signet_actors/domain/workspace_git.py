@@ -140,10 +140,11 @@ def comparable(path: str) -> str:
 
 def with_block(text: str, block: Sequence[str]) -> str:
     """Return the text of a file in ``info`` with our block as it is to be; every other line stays."""
-    lines = text.splitlines()
-    if EXCLUDE_BEGIN in lines and EXCLUDE_END in lines[lines.index(EXCLUDE_BEGIN) :]:
-        begin = lines.index(EXCLUDE_BEGIN)
-        del lines[begin : lines.index(EXCLUDE_END, begin) + 1]
+    lines = text.removesuffix("\n").split("\n") if text else []
+    bare = [line.removesuffix("\r") for line in lines]
+    if EXCLUDE_BEGIN in bare and EXCLUDE_END in bare[bare.index(EXCLUDE_BEGIN) :]:
+        begin = bare.index(EXCLUDE_BEGIN)
+        del lines[begin : bare.index(EXCLUDE_END, begin) + 1]
     return "\n".join((*lines, EXCLUDE_BEGIN, *block, EXCLUDE_END)) + "\n"
 
 

@@ -113,3 +113,28 @@ def test_the_message_of_a_large_commit_lists_a_hundred_files_and_fits_into_one_a
 )
 def test_no_credentials_are_shown(given: str, expected: str) -> None:
     assert without_credentials(given) == expected
+
+
+def test_our_part_of_the_excluded_files_leaves_every_other_line_as_it_is() -> None:
+    above = (
+        "",
+        "a\n",
+        "*.log\r\n",
+        "a\r\nb\r\n",
+        "x\n\n",
+        "\n",
+        "a\x0cb\n",
+        "a\u2028b\n",
+        "a\x85b\n",
+        "\udcff\n",
+        "# c \t\n",
+    )
+    for text in above:
+        made = with_block(text, EXCLUDED)
+        assert made == f"{text}{made.removeprefix(text)}"
+        assert with_block(made, EXCLUDED) == made, "once is enough"
+        for below in ("b\n", "b\r\n", "\n", "a\x1cb\n"):
+            assert with_block(made + below, EXCLUDED) == with_block(text + below, EXCLUDED)
+            windows = made.removeprefix(text).replace("\n", "\r\n")
+            assert with_block(text + windows + below, EXCLUDED) == with_block(text + below, EXCLUDED)
+    assert with_block("no line break", EXCLUDED).startswith("no line break\n# signet: begin")
