@@ -164,10 +164,15 @@ def phrase_expression(phrase: str) -> str:
     return _quoted(phrase)
 
 
+def derived_expression(term: str) -> str:
+    """Return the FTS5 expression for rows that are found by ``term`` without containing it: ``indexed_beside``."""
+    return f"cjk : {_quoted(term)}"
+
+
 def pair_expression(pair: str) -> str:
     """Return the FTS5 expression for rows that contain a pair of ``MatchTerms.pairs``."""
     # A single character is a prefix query. The index also contains the last character of each run.
-    return f"cjk : {_quoted(pair)} *" if len(pair) == 1 else f"cjk : {_quoted(pair)}"
+    return f"{derived_expression(pair)} *" if len(pair) == 1 else derived_expression(pair)
 
 
 def zone_expression(place: str = "") -> str:
@@ -218,7 +223,7 @@ def identifier_parts(identifier: str) -> list[str]:
 def search_words(token: str) -> tuple[str, ...]:
     """Return under which terms ``match_terms`` may have put the ``token`` of a query (text without white space)."""
     piece = token.strip("!\"$%&'()*,;<=>?[]^`{|}:+").rstrip("./\\:@#~+-").lower()
-    return (piece, *words_of(_CONTRACTION.sub(_expand, token)))
+    return (piece, *words_of(_CONTRACTION.sub(_expand, token)), *emoji_terms(token))
 
 
 def _truncated(text: str) -> str:

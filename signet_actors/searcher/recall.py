@@ -36,7 +36,7 @@ from signet_actors.searcher.legs.vector import VectorHits, VectorLeg
 from signet_actors.searcher.own_times import newest_first, own_times
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recalled_rows import fetch_rows
-from signet_actors.searcher.relevance import Measure
+from signet_actors.searcher.relevance import Measure, spelled_otherwise
 from signet_actors.store.engine import Snapshot
 
 DATE_CANDIDATES = 200
@@ -415,7 +415,8 @@ def _token_points(
         if not words[model] or not unknown.any() or not reader.tokens.supports(model):
             continue
         numbers = leg.embedding_numbers(reader.columns, seqs[best])
-        likeness = reader.tokens.likeness(snapshot, model, words[model], keyword_hits.rarity, numbers)
+        spelled = spelled_otherwise(snapshot, reader.postings, reader.keyword.terms, seqs[best])
+        likeness = reader.tokens.likeness(snapshot, model, words[model], keyword_hits.rarity, numbers, spelled)
         points[best[unknown]] = fusion.token_points(likeness)[unknown]
     compared[best] = True
     return points, compared

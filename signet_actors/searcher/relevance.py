@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from signet_actors.config.schema import EMBEDDED_MODEL
-from signet_actors.domain.query_words import phrase_expression, zone_expression
+from signet_actors.domain.query_words import derived_expression, phrase_expression, zone_expression
 from signet_actors.domain.ranking import relevance
 from signet_actors.domain.ranking.relevance import (
     ASKING_WORDS,
@@ -243,3 +243,16 @@ def rows_hold(rows: Rows, seqs: Seqs) -> Mask:
     at = np.minimum(np.searchsorted(rows, narrow), len(rows) - 1)
     held: Mask = rows[at] == narrow
     return held
+
+
+def spelled_otherwise(
+    snapshot: Snapshot, postings: Postings, terms: Sequence[SearchedTerm], seqs: Seqs
+) -> dict[str, Mask]:
+    """Return the terms that rows have by the index, but not as they stand in the query (an emoji), and these rows."""
+    found: dict[str, Mask] = {}
+    for term in terms:
+        for expression in (derived_expression(term.text), *term.spellings):
+            has = rows_hold(postings.lookup(snapshot, MATCH, expression), seqs)
+            if has.any():
+                found[term.text] = has | found.get(term.text, has)
+    return found

@@ -11,6 +11,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -67,11 +69,13 @@ class TokenSimilarity:
         words: Sequence[tuple[str, bytes]],
         rarity: Mapping[str, float],
         embedding_seqs: npt.NDArray[np.int64],
+        spelled: Mapping[str, npt.NDArray[np.bool_]] = MappingProxyType({}),
     ) -> npt.NDArray[np.float64]:
         """Return by vector the mean over the query's tokens of the best cosine, weighted by ``rarity``; NaN = no codes.
 
         ``model`` is supported. ``words``: the query's words with their codes. ``embedding_seqs``: shape (n,), one
-        vector for each memory.
+        vector for each memory. ``spelled``: which memories have a term of the query in a form that the encoder does not
+        know; its tokens are as near to them as can be. Shape (n,).
         """
         found = np.full(len(embedding_seqs), np.nan)
         comparison = self._comparisons[model]
@@ -83,11 +87,18 @@ class TokenSimilarity:
             return found
         counts = [len(code) // comparison.query_bytes for _, code in words]
         weights = np.repeat([_rarity(word, rarity) for word, _ in words], counts)
-        if not weights.any():
-            weights = np.ones(len(weights))
         cosines = comparison.cosines(b"".join(code for _, code in words), b"".join(codes))
         starts = np.cumsum(lengths[present]) - lengths[present]
         best = np.maximum.reduceat(cosines, starts, axis=0)
+        left = {term: has[present] for term, has in spelled.items() if term in rarity}
+        for (word, _), count, end in zip(words, counts, accumulate(counts), strict=True):
+            for term in set(search_words(word)).intersection(spelled):
+                best[spelled[term][present], end - count : end] = 1.0
+                left.pop(term, None)
+        best = np.column_stack((best, *left.values()))  # words that have no tokens at all
+        weights = np.append(weights, [rarity[term] for term in left])
+        if not weights.any():
+            weights = np.ones(len(weights))
         found[present] = best @ weights / weights.sum()
         return found
 

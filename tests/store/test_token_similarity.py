@@ -14,6 +14,7 @@ from signet_actors.protocol.searcher import Recall, Recalled
 from signet_actors.protocol.writer import MemoryPatch, ModifyMemory, NewMemory, Remember, Vector
 from signet_actors.providers.embedded import DIMENSIONS, MODEL, EmbeddedEmbedder
 from signet_actors.searcher.recall import recall
+from tests.store.test_spellings import EMOJI, LETTERS
 from tests.support.store_room import StoreRoom
 
 EMBEDDER = EmbeddedEmbedder()
@@ -60,6 +61,28 @@ def test_a_memory_with_a_synonym_of_a_rare_word_gains(room: StoreRoom) -> None:
     assert scores(found)[NOTES[0]] - scores(found)[other] > scores(without)[NOTES[0]] - scores(without)[other]
     assert "token_similarity" in [stage.name for stage in found.timings]
     assert "token_similarity" not in [stage.name for stage in without.timings]
+
+
+OTHERS = [
+    *("The staging database listens on port 5433", "We deploy on Fridays", "Ada owns the billing service"),
+    *("The shop closes at eight", "Tests run with pytest -q", "The invoice job runs at night", "Bob prefers tea"),
+    *("The warehouse robots charge at night", "Use tabs in Makefiles", "The API key is rotated monthly"),
+    *("The lease of the flat ends in May", "The mirror is in Frankfurt", "Backups are kept for 30 days"),
+    *("The strategy is to ship small", "Aerodynamics tests run on Monday", "Streets are closed on Sunday"),
+    *("\U0001f426 marks an experiment", "\U0001f426", "Der Kellner bringt die Rechnung", "Les notes sont en haut"),
+]
+
+
+@pytest.mark.parametrize(("content", "queries"), [*LETTERS, *EMOJI])
+def test_a_word_that_the_encoder_knows_in_no_such_form_does_not_count_against_its_memory(
+    room: StoreRoom, content: str, queries: tuple[str, ...]
+) -> None:
+    for text in (*OTHERS, content):
+        store(room, text)
+    for query in queries:
+        rows = ask(room, query).rows
+        assert rows[0].content == content, query
+        assert len(rows) == 1 or rows[0].score > rows[1].score, query
 
 
 def test_memories_without_codes_keep_their_scores(room: StoreRoom) -> None:
