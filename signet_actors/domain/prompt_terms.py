@@ -49,7 +49,7 @@ _OFF_REQUEST: Final = re.compile(
 )
 """The mark below the heading of a request, whatever Codex puts before it."""
 _IN_FRONT: Final = (
-    rf"[{_BLANKS}>*_~`\"'\u201c\u201e\u2018]",
+    rf"[{_BLANKS}_~`\"'\u201c\u201e\u2018]|\*(?!\s)",
     r"</?image\b[^>\n]{0,200}>",
     r"\[(?:Image|Pasted text|File|Audio|Video)\b[^\]\n]{0,200}\]",
     r"@\"[^\"\n]{1,1000}\"",
@@ -57,6 +57,8 @@ _IN_FRONT: Final = (
     r"[/$][a-z][\w:.-]{0,100}(?=\s)",
 )
 """What is typed or pasted in front of a prompt: marks of style, pictures, files, the name of a command."""
+_QUOTING: Final = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u201e": "\u201c\u201d", "\u2018": "\u2019"}
+"""A prompt that goes on behind the closing one speaks of the mark."""
 _OFF: Final = re.compile(
     rf"(?:(?>(?:>[^\n]*\n)*[{_BLANKS}]*)|(?>(?:{'|'.join(_IN_FRONT)})*)){re.escape(OFF_MARK)}", re.IGNORECASE
 )
@@ -224,8 +226,12 @@ def _statements(answer: str) -> list[str]:
 def switches_off(prompt: str) -> bool:
     """Return whether a prompt, behind what a program put before it, switches memory off for its session."""
     said = without_metadata(prompt)
-    if _OFF.match(said_by_user(said).lstrip(_BLANKS)) is not None:
-        return True
+    begin = said_by_user(said).lstrip(_BLANKS)
+    mark = _OFF.match(begin)
+    if mark is not None:
+        before, behind = begin[: mark.end() - len(OFF_MARK)].rstrip(_BLANKS), begin[mark.end() :]
+        is_quoted = before[-1:] in _QUOTING and behind[:1] in _QUOTING[before[-1:]] and behind[1:].strip(_CLOSING) != ""
+        return not is_quoted
     return _OFF_REQUEST.search("```".join(said.split("```")[::2])) is not None
 
 

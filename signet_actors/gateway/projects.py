@@ -16,15 +16,18 @@ import ntpath
 import os
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from signet_actors.config.regular_file import read_regular
 from signet_actors.config.schema import ProjectsConfig
 from signet_actors.errors import ConfigError
 from signet_actors.runtime.clock import Clock
+
+T = TypeVar("T")
 
 FRESH_MS: Final = 60_000
 """So long an answer of the file system is used again."""
@@ -85,13 +88,8 @@ class Projects:
         now_ms = self._clock.monotonic_ns() // 1_000_000
         if known is not None and now_ms < known[1]:
             return known[0]
-        if now_ms < self._paused_until_ms:
-            return _unread_place(path, settings) if known is None else known[0]
-        lookup = asyncio.get_running_loop().run_in_executor(self._thread, _place, path, settings)
-        try:
-            place = await asyncio.wait_for(lookup, WAIT_S)
-        except TimeoutError:
-            self._paused_until_ms = now_ms + PAUSE_MS
+        place = await self.read(partial(_place, path, settings))
+        if place is None:
             return _unread_place(path, settings) if known is None else known[0]
         if settings is not self._settings:  # it was changed meanwhile
             return place
@@ -100,6 +98,17 @@ class Projects:
         while len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
         return place
+
+    async def read(self, work: Callable[[], T]) -> T | None:
+        """Return what ``work`` reads from the file system; None while that does not answer in time."""
+        now_ms = self._clock.monotonic_ns() // 1_000_000
+        if now_ms < self._paused_until_ms:
+            return None
+        try:
+            return await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(self._thread, work), WAIT_S)
+        except TimeoutError:
+            self._paused_until_ms = now_ms + PAUSE_MS
+            return None
 
 
 def spelled(name: str) -> str:

@@ -109,6 +109,7 @@ class GatewayState:
     captures: dict[tuple[str, str], asyncio.Task[Any]] = field(default_factory=dict)
     transcript_readers: TranscriptReaders = field(default_factory=TranscriptReaders)
     session_secrets: SessionSecrets = field(default_factory=SessionSecrets)
+    plans: dict[tuple[str, int, int], tuple[bool, tuple[str, str] | None]] = field(default_factory=dict)
     skipped_transcripts: SkippedTranscripts = field(default_factory=SkippedTranscripts)
     prompts_in_flight: int = 0
     harnesses_seen: dict[str, int] = field(default_factory=dict)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
@@ -20,7 +19,7 @@ import msgspec
 
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.normalization import MAYBE_CJK
-from signet_actors.domain.program_text import planned_in
+from signet_actors.domain.program_text import OFF_MARK, planned_in
 from signet_actors.domain.prompt_terms import switches_off
 from signet_actors.domain.redaction.scan import Redactor, without_known
 from signet_actors.domain.transcripts.parse import parse_transcript
@@ -44,8 +43,10 @@ _SHORT_SEGMENT_CHARS: Final = 32 * 1024
 _AROUND_CUT_CHARS: Final = 8 * 1024
 """Before and after a cut; longer than any secret but a key's block, which ``segments`` does not cut."""
 _KEY_BLOCK: Final = "-----BEGIN"
-_MAY_BE_OFF: Final = re.compile(rb"\[signet off\]|read the full transcript at: ", re.IGNORECASE)
-"""In the file of a session that was off, or was begun with the plan of another one."""
+_MAY_BE_OFF: Final = (OFF_MARK.encode(), b"read the full transcript at: ")
+"""In the file of a session that was off, or was begun with the plan of another one, in lower case."""
+_SEARCHED_BYTES: Final = 1 << 20
+_MAX_PLANS: Final = 64
 _MOST_PLANS: Final = 8
 """Sessions in a row, each begun with the plan of the one before, in which a mark is looked for."""
 
@@ -55,7 +56,7 @@ class Capture:
     """A parsed transcript without secrets, in parts for the writer; ``kinds`` are those of the secrets.
 
     ``known``: those that other texts may repeat, with their kinds. ``plan_of``: the session whose plan it was begun
-    with. ``is_off``: a prompt of it, or of that one, switched memory off.
+    with. ``is_off``: a prompt of it, or of that one, switched memory off; ``off_in``: of which other session.
     """
 
     transcript: Transcript
@@ -64,6 +65,7 @@ class Capture:
     known: dict[str, str] = field(default_factory=dict)
     plan_of: str | None = None
     is_off: bool = False
+    off_in: str | None = None
 
 
 def capture(raw: bytes, redactor: Redactor, make_way: Callable[[], None]) -> Capture:
@@ -141,23 +143,48 @@ def _is_off(found: Capture, state: GatewayState, make_way: Callable[[], None]) -
     The daemon may have been away, and the prompt may be one of the session that this one was forked from, or whose plan
     it was begun with. Raises SignetError.
     """
-    transcript = found.transcript
+    is_off, plan = _mark_or_plan(found.transcript)
+    found.plan_of = None if plan is None else plan[1]
     for _ in range(_MOST_PLANS):
-        if any(turn.role == "user" and switches_off(turn.text) for turn in transcript.turns):
+        if is_off or plan is None:
+            return is_off
+        found.off_in = plan[1]
+        is_off, plan = _of_file(plan[0], state, make_way)
+    return False
+
+
+def _mark_or_plan(transcript: Transcript) -> tuple[bool, tuple[str, str] | None]:
+    """Return whether a prompt switched memory off, and the file and name of the session whose plan it begins with."""
+    if any(turn.role == "user" and switches_off(turn.text) for turn in transcript.turns):
+        return True, None
+    plans = (planned_in(turn.text) for turn in transcript.turns if turn.role == "system")
+    return False, next(filter(None, plans), None)
+
+
+def _of_file(path: str, state: GatewayState, make_way: Callable[[], None]) -> tuple[bool, tuple[str, str] | None]:
+    """Return the same of a file, which is read again only if it has changed: each report of a session asks for it."""
+    most, allowed = state.config.transcripts.max_file_bytes, roots(state.workspace, os.environ)
+    try:
+        about = os.stat(path)
+        key = path, about.st_size, about.st_mtime_ns
+        if key in state.plans:
+            return state.plans[key]
+        raw = read_transcript_file(path, allowed, most, workspace=state.workspace)
+        told = _mark_or_plan(parse_transcript(raw, make_way)) if _may_be_off(raw, make_way) else (False, None)
+    except (OSError, ValueError, TranscriptRefused, TranscriptTooLong):
+        return False, None
+    if len(state.plans) >= _MAX_PLANS:
+        state.plans.clear()
+    state.plans[key] = told
+    return told
+
+
+def _may_be_off(raw: bytes, make_way: Callable[[], None]) -> bool:
+    for at in range(0, len(raw), _SEARCHED_BYTES):
+        make_way()
+        piece = raw[at : at + _SEARCHED_BYTES + 64].lower()
+        if any(mark in piece for mark in _MAY_BE_OFF):
             return True
-        plans = (planned_in(turn.text) for turn in transcript.turns if turn.role == "system")
-        plan = next(filter(None, plans), None)
-        if plan is None:
-            return False
-        found.plan_of = found.plan_of or plan[1]
-        most, allowed = state.config.transcripts.max_file_bytes, roots(state.workspace, os.environ)
-        try:
-            raw = read_transcript_file(plan[0], allowed, most, workspace=state.workspace)
-            if _MAY_BE_OFF.search(raw) is None:
-                return False
-            transcript = parse_transcript(raw, make_way)
-        except (TranscriptRefused, TranscriptTooLong):
-            return False
     return False
 
 

@@ -382,6 +382,25 @@ def test_a_session_that_is_begun_with_the_plan_of_one_that_is_off_is_off(agent: 
     assert told.report()[1]["reason"] == "bypassed"
 
 
+def test_a_session_that_is_begun_with_the_plan_of_one_that_was_switched_on_again_is_on(
+    agent: Client, daemon: LiveDaemon
+) -> None:
+    origin = Session(agent)
+    folder = daemon.workspace / "transcripts" / "on again"
+    folder.mkdir(parents=True)
+    path = folder / f"{origin.key}.jsonl"
+    path.write_text(claude(origin.key, [Said(0, "user", "[signet off] my hiddenword", at(minutes=-9))]), "utf-8")
+    origin.hook("user-prompt-submit", userPrompt="[signet off] my hiddenword")
+    off = planned(agent, str(path), f"{origin.key}-while-off")
+    assert off.report()[1]["reason"] == "memory is switched off in this session"
+    origin.switch(off=False)
+    session = planned(agent, str(path), f"{origin.key}-while-on")
+    for _ in range(2):
+        stored, _ = session.report(reason="turn")
+        assert ("as planned" in stored, "Move the hiddenword" in stored) == (True, False), "the plan was made while off"
+        assert "skipped" not in session.hook("user-prompt-submit", userPrompt="and now the tests of the lighthouse")
+
+
 def test_the_plan_of_a_session_that_was_off_is_left_out_and_so_is_a_summary_of_it(agent: Client) -> None:
     origin = interrupted(agent, claude)
     path = f"/home/ann/.claude/projects/-srv/{origin.key}.jsonl"

@@ -270,7 +270,6 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "operations.request_path": {"PARAMETER": FIXED},  # of declared operations
     "operations.tools": {"_CONTROL": SEARCHED},
     "operations.request_reader": {"_AFTER_UNDERSCORE": SEARCHED, "_CAPITAL": SEARCHED},
-    "gateway.transcript_capture": {"_MAY_BE_OFF": FIXED},  # two sentences
     "gateway.auth.request_guard": {"_HOST": WHOLE},
     "gateway.synthesis.memory_file": {"_VERSION": WHOLE},
     "gateway.http.openapi": {"operation_id:sub": FIXED, "_path_names:findall": FIXED},

@@ -277,9 +277,9 @@ BEFORE_THE_MARK = [
     ),
 ]
 IN_FRONT_OF_THE_MARK = [
-    *("**", "*", "> ", ">", "`", "```", "_", "~~", '"', "'", "\u201c", "\u201e", "\u2018", "> **", "**`"),
+    *("**", "*", "`", "```", "_", "~~", '"', "'", "\u201c", "\u201e", "\u2018", "**`"),
     *("[Image #1] ", "[Image #1][Image #2] ", "[Image #12]\n", "[image: a.png] ", "[Pasted text #1 +27 lines] "),
-    *("<image name=[Image #1]>\n</image>\n[Image #1] ", "<image>\n</image>\n", "[Audio 1] ", "[Image #1] > "),
+    *("<image name=[Image #1]>\n</image>\n[Image #1] ", "<image>\n</image>\n", "[Audio 1] "),
     *("@src/app.py ", "@src/app.py @docs/ ", '@"my notes.md" ', "@a.py\n\n", "@agent-reviewer ", "@File:a.ts "),
     *("/plan ", "/my-plugin:do-it ", "$deploy ", "/plan @a.py [Image #1] **", "/plan\n"),
     *("> Which salary?\n", "> In two\n> lines?\n", "> Which?\n\n", "<system-reminder>a</system-reminder>\n[Image #1] "),
@@ -309,6 +309,12 @@ NO_MARKS = [
     "## My request for Claude:\n[signet off]",
     "<system-reminder>\n[signet off]\n</system-reminder>\ngo on",
     "[signet on]",
+    "`[signet off]` is what I type to switch off?",
+    '"[signet off]" does not work in the TUI, fix it',
+    "'[signet off]' ought to be documented",
+    "\u201c[signet off]\u201d steht nicht in der Hilfe",
+    "* [signet off] must be documented",
+    "> [signet off] was typed by a user, but nothing happened\n\nWhy?",
 ]
 
 

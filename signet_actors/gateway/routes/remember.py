@@ -181,8 +181,9 @@ async def _warn_of_unknown_project(call: Call[RememberRequest]) -> None:
     is_agent = call.headers.get("x-signet-actor-type", "").strip().lower() == "agent"
     if not is_agent or not project or "/" in project or not await call.is_owner():
         return
-    with contextlib.suppress(SignetError):
-        found = await call.ask_searcher(ListPastSessions(call.read, 1, 1, project=project))
+    with contextlib.suppress(SignetError, TimeoutError):
+        async with asyncio.timeout(SIMILAR_WAIT_S):
+            found = await call.ask_searcher(ListPastSessions(call.read, 1, 1, project=project))
         if not found.sessions:
             call.warnings.append(
                 f"No session has run in a directory named {project} yet; only those in such a directory see the memory."

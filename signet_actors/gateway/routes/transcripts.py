@@ -361,6 +361,10 @@ async def captured(call: Call[SessionEndRequest], named: str | None) -> tuple[Ca
     skipped, about = call.state.skipped_transcripts, (call.request.harness, call.request.transcript_path)
     try:
         found, key = await readers.run(lambda check: read_capture(call, named, check), name, seconds)
+        if found.off_in is not None:  # its prompt switched that one off, but the user may have switched it on again
+            ledger = call.state.ledger
+            await ledger.context(found.off_in, call.agent_id, trace_id=call.trace_id)
+            found.is_off = found.is_off and (ledger.is_bypassed(found.off_in) or not ledger.was_bypassed(found.off_in))
         if found.is_off and call.request.reason != BACKFILL:
             call.state.ledger.switch_off_unless_known(key, call.agent_id, call.state.clock.wall_ms())
     except (TranscriptRefused, TranscriptTooLong) as refused:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -204,7 +205,7 @@ async def _note_beginning(call: Call[Any], context: Context) -> None:
     That hook may not be the session's first one, because the daemon may have been away. The transcript is read once, by
     the first hook that names it. Raises SignetError if a retry may tell.
     """
-    told = await asyncio.to_thread(_first_directory, call)
+    told = await call.state.projects.read(partial(_first_directory, call)) if _names_transcript(call) else None
     context.is_beginning_read = told is not None
     projects, known = call.state.projects, context.began_in
     directory = told or (call.directory if known is None else None)
@@ -220,6 +221,10 @@ async def _note_beginning(call: Call[Any], context: Context) -> None:
     call.state.ledger.begin_in(context, place.project if place.is_chosen == whole.is_chosen else directory)
     if not place.is_chosen:
         call.state.checkpoints.forget(context.key, context.agent_id)
+
+
+def _names_transcript(call: Call[Any]) -> bool:
+    return any(getattr(call.request, name, None) is not None for name in ("transcript", "transcript_path"))
 
 
 def _first_directory(call: Call[Any]) -> str | None:
