@@ -32,7 +32,7 @@ help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
 # The interpreter of the environment can go with an upgrade of Python. Then all is installed again.
-ifneq ($(shell $(BIN)/python -c 'print("runs")' 2>/dev/null),runs)
+ifneq ($(shell $(BIN)/python -c 'import click; print("runs")' 2>/dev/null),runs)
 $(VENV)/.installed: no-interpreter
 .PHONY: no-interpreter
 no-interpreter:
@@ -43,7 +43,7 @@ endif
 $(VENV)/.installed: requirements.lock pyproject.toml signet_actors/cli/third_party_files.py
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (none found)." >&2; exit 1; }
 	@echo 'Installing into $(VENV) ...'
-	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m ensurepip >/dev/null
 	@$(PIP) install --no-compile --require-hashes -r requirements.lock
 	@$(BIN)/python ops/third_party.py

@@ -154,7 +154,7 @@ def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
     A newer memory that the ranking put before an older one with a higher number stays there, and is marked.
     """
-    from signet_actors.domain.versions import are_alike  # noqa: PLC0415 - only for results
+    from signet_actors.domain.versions import are_versions  # noqa: PLC0415 - only for results
 
     numbers = [round(relevance_of(row), 2) for row in rows]
     placed = []
@@ -168,7 +168,7 @@ def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 other.get("newer_id") == row["id"]
                 or (
                     str(row.get("created_at")) > str(other.get("created_at"))
-                    and are_alike(str(row.get("content")), str(other.get("content")))
+                    and are_versions(str(row.get("content")), str(other.get("content")))
                 )
             )
         ]

@@ -159,6 +159,22 @@ LATER = (
 )
 
 
+def test_a_value_that_may_be_a_name_as_well_is_none_in_later_texts_of_its_session(daemon: LiveDaemon) -> None:
+    named = ("POSTGRES_PASSWORD=postgres16", "password: test123", "MYSQL_PASSWORD=mysql8.0")
+    later = ("image: postgres16-alpine", "the test1234 suite of test123", "MySQL is mysql8.0.36", "run postgres16 here")
+    key = "names"
+    for text in (*named, *later):
+        hook(daemon.api, "user-prompt-submit", userPrompt=text, sessionKey=key)
+    turns = "".join(f"User: {text}\nAssistant: Noted.\n" for text in later)
+    keep(daemon.api, key, transcript=turns)
+    kept = daemon.api.get(f"/api/sessions/{key}/transcript").ok()["content"]
+    assert all(text in kept for text in later), kept
+    whole = "".join(f"User: {text}\nAssistant: Noted.\n" for text in (*named, *later[:3]))
+    keep(daemon.api, "names-2", transcript=whole)
+    kept = daemon.api.get("/api/sessions/names-2/transcript").ok()["content"]
+    assert all(text in kept for text in (later[0], "the test1234 suite of", later[2])), kept
+
+
 @pytest.mark.parametrize("named", NAMED)
 def test_a_secret_stays_one_in_later_texts_of_its_session(daemon: LiveDaemon, named: str) -> None:
     key = f"knows-{NAMED.index(named)}"

@@ -452,6 +452,8 @@ HARMLESS = [
     "AUTH LOGIN",
     "AUTH XOAUTH2",
     "AUTH RFC4954 describes it.",
+    *("echo feature-1 | git hash-object -w --stdin", "echo x1y2 | rubocop --stdin a.rb", "echo done1 | tee /dev/stdin"),
+    *('new Secret("db-secret-1", {})', 'k8s.core.v1.Secret("app-secret-v1", metadata)'),
     *("AUTH Middleware: express", "AUTH Provider: keycloak", "Die AUTH Schicht: erst", "AUTH Service: http://a.b/c"),
     *("Our redis key is session:1234:data", "my redis key is rate_limit:ip:10.0.0.1", "Here is the key: python>=3.11"),
     *(

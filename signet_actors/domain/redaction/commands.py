@@ -141,7 +141,7 @@ _INPUT = re.compile(
     r"\b(?:echo|printf)\s{1,9}+(?:-\w\s{1,9}|[\"']?%s(?:\\n)?[\"']?\s{1,9})?(?P<quote>[\"'])?(?:[\w.-]{1,64}:)?"
     r"((?(quote)[^\s\"']|[^\s\"'|;&:]){4,256})[\"']?\s{0,9}+\|\s{0,9}+"
     r"(?:sudo\s{1,9}+)?(?:-\w{0,4}s\b|(?:/[\w/]{1,40})?(?:chpasswd|passwd|smbpasswd|kinit|cryptsetup)\b|[^\n|;]{1,120}(?:--(?:password-stdin|with-token"
-    r"|stdin|passphrase-fd)\b|\bsecrets?\s{1,3}(?:put|set|create|add|import)\b|\bcreate\s{1,3}secret\b|/dev/stdin\b|-pass\s{1,3}stdin\b))"
+    r"|passphrase-fd)\b|\bsecrets?\s{1,3}(?:put|set|create|add|import)\b|\bcreate\s{1,3}secret\b|(?:secret|pass|key)[^\n|;]{0,60}/dev/stdin\b|-pass\s{1,3}stdin\b))"
     r"|(?:--(?:password-stdin|with-token)|\b(?:kinit|cryptsetup|sudo\s{1,3}-s)\b[^\n|;<>]{0,80}?)\s{1,9}<<<\s{0,9}[\"']?([^\s\"'|;&]{4,256})"
     r"|\b(?:requirepass|masterauth)[ \t]{1,9}[\"']?([^\s\"'|;&]{4,256})"
     r"|\bhtpasswd\s{1,9}(?:(?P<shown>(?=(?:-\w{1,9}\s{1,9}){0,3}-\w{0,9}n))|)(?:-\w{1,9}\s{1,9}){0,3}-\w{0,9}b\w{0,9}\s{1,9}"

@@ -6,7 +6,7 @@ from typing import Final
 
 _ARGUMENT: Final = r"(?:[^()\n]{0,80}?\b(?:default|value)\s?=\s?)"
 _MAKERS: Final = (
-    r"secret(?:str|bytes|string|value)?|password|secure(?:string)?|field|str(?:ing)?|bytes|getbytes|(?<=[.:])(?:from|new)|some|ptr|b64decode"
+    r"secret(?:str|bytes|string|value)|password|secure(?:string)?|field|str(?:ing)?|bytes|getbytes|(?<=[.:])(?:from|new)|some|ptr|b64decode"
     r"|atob|unsafeplaintext"
 )
 WRAPPED: Final = (

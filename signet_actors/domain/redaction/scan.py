@@ -31,7 +31,7 @@ from signet_actors.domain.redaction.secret_names import ASCII_MARKS, PAIR_MARKS
 from signet_actors.domain.redaction.tables import column_values
 from signet_actors.domain.redaction.token_format import CONTEXT_CHARS, WORD_CHARS, TokenFormat
 from signet_actors.domain.redaction.token_formats import AWS_SECRET, AWS_SECRET_CHARS, FORMATS, is_aws_secret
-from signet_actors.domain.redaction.values import SecretSpan
+from signet_actors.domain.redaction.values import SecretSpan, is_random
 from signet_actors.errors import ErrorCode, InvalidRequest
 
 MAX_SECRETS: Final = 10_000
@@ -60,6 +60,8 @@ _ESCAPE_END = re.compile(
 )
 """A colour of a terminal, or a character that is written by its number: no part of a word, although letters end it."""
 
+_PART_OF_TOKEN: Final = re.compile(r"[A-Za-z0-9]\n|\n[A-Za-z0-9]")
+_PART_OF_NAME: Final = re.compile(r"[A-Za-z0-9]\n|[A-Za-z0-9][._-]\n|\n[A-Za-z0-9]|\n[._-][A-Za-z0-9]")
 _SCANNERS: Final = 4
 """How many scanners may find the same secret: by its format, by its name, by a command, and by a header."""
 
@@ -116,9 +118,9 @@ def secrets_in(text: str, *, joined: bool = False) -> list[SecretSpan]:
 
 def without_known(text: str, known: Mapping[str, str]) -> str:
     """Return ``text`` without the secrets that were recognised in other texts: a mark of its kind in place of each."""
-    for value in sorted((value for value in known if value in text), key=len, reverse=True):
-        text = text.replace(value, _MARK.format(kind=known[value]))
-    return text
+    values = {value: known[value] for value in sorted(known, key=len, reverse=True) if value in text}
+    found = sorted(_repeated(text, values), key=lambda span: (span[1], -span[2]))
+    return replace_secrets(text, _without_overlaps(found, len(text))) if found else text
 
 
 def _telling(text: str, found: Sequence[SecretSpan]) -> dict[str, str]:
@@ -133,12 +135,15 @@ def _telling(text: str, found: Sequence[SecretSpan]) -> dict[str, str]:
 
 
 def _repeated(text: str, values: Mapping[str, str]) -> Iterator[SecretSpan]:
-    """Yield all places of these secrets."""
+    """Yield all places of these secrets, but not where one is a part of a name: ``postgres16-alpine``."""
     for value, kind in values.items():
+        around = _PART_OF_TOKEN if is_random(value) else _PART_OF_NAME
         at = text.find(value)
         while at >= 0:
-            yield kind, at, at + len(value)
-            at = text.find(value, at + len(value))
+            end = at + len(value)
+            if around.search(f"{text[max(0, at - 2) : at]}\n{text[end : end + 2]}") is None:
+                yield kind, at, end
+            at = text.find(value, end)
 
 
 def replace_secrets(text: str, found: Iterable[SecretSpan]) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
+from signet_actors.domain.redaction.values import is_random
+
 MAX_SESSIONS: Final = 256
 MAX_VALUES: Final = 64
 
@@ -28,11 +30,12 @@ class SessionSecrets:
             return dict(self._by_session.get(session_key or "", {}))
 
     def add(self, session_key: str | None, known: Mapping[str, str]) -> None:
-        """Add values that were recognised in a text of the session."""
-        if not session_key or not known:
+        """Add values that were recognised in a text of the session; those that may be a name as well are not kept."""
+        telling = {value: kind for value, kind in known.items() if is_random(value)}
+        if not session_key or not telling:
             return
         with self._lock:
-            values = {**self._by_session.pop(session_key, {}), **known}
+            values = {**self._by_session.pop(session_key, {}), **telling}
             self._by_session[session_key] = dict(islice(values.items(), max(0, len(values) - MAX_VALUES), None))
             while len(self._by_session) > MAX_SESSIONS:
                 self._by_session.popitem(last=False)
