@@ -40,6 +40,7 @@ REASONS_NOT_TO_KEEP = frozenset(("no_hooks", "bypassed", "claimed", "disabled", 
 CHECKPOINT = "/session-checkpoint-extract"
 PROMPT = "/user-prompt-submit"
 """Kept only to switch memory off for its session."""
+_NOT_ON_DISK = "not on disk yet"
 MAX_KEY_CHARS = 200
 """Of an idempotency key that is repeated as a header; the body always has it."""
 _MAX_SMALL_FILE_BYTES = 4096
@@ -292,10 +293,14 @@ def status_of_report(path: str, body: dict[str, Any], answer: dict[str, Any]) ->
     """Return the status that an answer with 200 to a report stands for: 500 if sending it again may help, else 200.
 
     200: the answer says that the daemon has it, or does not want it; then no copy may stay. The end of a session
-    without a transcript is always answered as skipped, and is noted all the same.
+    without a transcript is always answered as skipped, and is noted all the same. A daemon of an earlier release tells
+    only in words whether a switch is on its disk.
     """
     if answer.get("skipped") is True and (answer.get("reason") in REASONS_NOT_TO_KEEP or answer.get("claimedBy")):
         return 200
+    if path.endswith(PROMPT):
+        is_on_disk = answer.get("engine") == "disabled" and _NOT_ON_DISK not in str(answer.get("inject"))
+        return 200 if answer.get("bypassed") is True or is_on_disk or answer.get("reason") == "no_session" else 500
     if path.endswith(CHECKPOINT):
         return 200 if "stored" in answer and answer.get("skipped") is not True else 500
     is_end = path.endswith("/session-end")
@@ -306,8 +311,6 @@ def status_of_report(path: str, body: dict[str, Any], answer: dict[str, Any]) ->
         return 200 if type(answer.get("memoriesSaved")) is int else 500
     if path.endswith("/compaction-complete"):
         return 200 if answer.get("success") is True else 500
-    if path.endswith(PROMPT):
-        return 200 if answer.get("bypassed") is True else 500
     return 200 if answer.get("saved") is True else 500
 
 

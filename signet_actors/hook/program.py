@@ -212,7 +212,11 @@ class _Call:
 
     def _report(self, output: _Output, no_answer: NoAnswer, kept: str | None, switch: str | None) -> None:
         """Print why there is no answer, and note what is to be known of the session when there is one again."""
-        output.kept = kept is not None and no_answer.status not in FINAL_REFUSALS
+        is_off = switch is not None
+        if not is_off and "sessionKey" in self.body and is_in_transcript(self.body, self.transcript):
+            is_off = True
+            switch = self._switch_off(HOOKS["checkpoint"].path, transcript_with_mark(self.body))
+        output.kept = kept is not None and not is_off and no_answer.status not in FINAL_REFUSALS
         output.waiting, output.is_full = self._waiting()
         is_ours = no_answer.remedy == START_IT and not self.environ.get("SIGNET_DAEMON_URL")
         refusal = refused_start(self.workspace) if is_ours else ""
@@ -221,13 +225,13 @@ class _Call:
             no_answer = NoAnswer(f"the daemon could not start: {refusal.rstrip('.')}", fix)
         if self.has_mark and "sessionKey" in self.body:
             output.tell(told(is_kept=switch is not None))
-        elif switch is not None:
+        elif is_off:
             no_answer = NoAnswer("the user has switched memory off for this session", "")
-        output.report(no_answer)
-        if kept is not None and not output.kept:
+        is_told = output.report(no_answer)
+        if kept is not None and is_off and is_told:
+            self.spool.remove(kept)
+        elif kept is not None and not is_off and not output.kept:
             self.spool.set_aside(kept)
-        if switch is None and "sessionKey" in self.body and is_in_transcript(self.body, self.transcript):
-            switch = self._switch_off(HOOKS["checkpoint"].path, transcript_with_mark(self.body))
         if switch is not None:
             self.spool.sync(switch)
 
@@ -346,23 +350,25 @@ class _Output:
         else:
             self._print("")  # so that nothing else is said later
 
-    def report(self, why: NoAnswer) -> None:
+    def report(self, why: NoAnswer) -> bool:
         """Print why there is no answer, at the start of a session and to a caller that reads the answer.
 
-        Other hooks print nothing: a harness would take the text for an answer to the prompt.
+        Other hooks print nothing: a harness would take the text for an answer to the prompt. Returns False if the
+        caller has read another answer.
         """
         hook = self._hook
         if hook is None:
-            return
+            return True
         if hook.answers:
             failure = {"error": f"{why}. {why.remedy}".rstrip(), "spooled": self.kept}
-            self._print(json.dumps(failure, ensure_ascii=False) + "\n")
-        elif hook.path.endswith("/session-start") or (self._is_deferred and is_first_prompt(self._event)):
+            return self._print(json.dumps(failure, ensure_ascii=False) + "\n")
+        if hook.path.endswith("/session-start") or (self._is_deferred and is_first_prompt(self._event)):
             line = f"Signet: no memory in this session, because {why}. {why.remedy}".rstrip()
             if self.waiting:
                 line += f" {self.waiting} {'report waits' if self.waiting == 1 else 'reports wait'} for it"
                 line += " (no more fit: the next ones are lost)." if self.is_full else "."
             self._print(self._injection(line, visible=hook.path.endswith("/session-start")))
+        return True
 
     def tell(self, text: str) -> None:
         """Print a text for the agent, which the user sees, too."""
@@ -383,9 +389,11 @@ class _Output:
         output["hookSpecificOutput"] = {"hookEventName": self._event_name, "additionalContext": text}
         return json.dumps(output) + "\n"
 
-    def _print(self, text: str) -> None:
-        if self._once.acquire(blocking=False):
+    def _print(self, text: str) -> bool:
+        is_first = self._once.acquire(blocking=False)
+        if is_first:
             _write(1, text.translate(CONTROLS))
+        return is_first
 
 
 def _write(descriptor: int, text: str) -> None:

@@ -6,7 +6,8 @@ of the same session. The spool has a bound, and what it has accepted it never dr
 accept is kept as ``NAME.rejected`` for a week, the newest up to the bound; one that it does not want leaves no file. A
 name begins with the time at which the request is sent next, so one that fails makes room for those behind it.
 
-While the request that switches memory off for a session waits, nothing else of that session is kept.
+While the request that switches memory off for a session waits, nothing more of that session is accepted. What was
+accepted before is removed if the user has typed the mark; if only the transcript shows it, the daemon decides.
 
 Source: docs/guides/claude-code.md "While the daemon is away"; docs/decisions.md 3, 28.
 """
@@ -17,7 +18,7 @@ import json
 import os
 import time
 
-from signet_actors.hook.daemon import open_own
+from signet_actors.hook.daemon import PROMPT, open_own
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +132,10 @@ class Spool:
             raise
 
     def switch_off(self, path: str, body: dict[str, Any], *, destination: str, harness: str) -> str:
-        """Store the request that switches memory off for its session, and keep nothing else of that; return its name.
+        """Store the request that switches memory off for its session; return its name.
+
+        With a prompt, nothing else of the session is kept. A transcript may show a mark that no longer counts, so what
+        waits stays, and the daemon refuses it if it must.
 
         It is sent before all that waits, has room however much that is, and is never given up. ``sync`` it if the
         daemon does not confirm it.
@@ -141,7 +145,8 @@ class Spool:
         self._make_directory()
         content = _encoded({"path": path, "destination": destination, "harness": harness, "body": body})
         self._write(name, content, sync=False)
-        self._forget(key)
+        if path.endswith(PROMPT):
+            self._forget(key)
         return name
 
     def sync(self, name: str) -> None:
@@ -225,8 +230,7 @@ class Spool:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._remove_expired()
-            self._remove_of_switched_off()
-            self._send_due(send, most, destinations)
+            self._send_due(send, most, destinations, self._switched_off())
         except BlockingIOError:
             return
         finally:
@@ -241,16 +245,28 @@ class Spool:
             except OSError:  # a directory, or another process has removed it
                 continue
 
-    def _remove_of_switched_off(self) -> None:
-        """Remove what was stored at the same time as the switch of its session."""
+    def _switched_off(self) -> set[tuple[str, str]]:
+        """Return the destinations and sessions of the switches that wait.
+
+        What was stored at the same time as that of a prompt is removed.
+        """
+        sessions: set[tuple[str, str]] = set()
         for name in filter(_is_switch, self.waiting()):
             try:
-                self._forget(self.read(name)["body"]["sessionKey"])
+                entry = self.read(name)
+                sessions.add((entry["destination"], str(entry["body"]["sessionKey"])))
+                if entry["path"].endswith(PROMPT):
+                    self._forget(entry["body"]["sessionKey"])
             except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 continue  # it is set aside, or gone
+        return sessions
 
     def _send_due(
-        self, send: Callable[[str, dict[str, Any], str], int], most: int, destinations: Collection[str]
+        self,
+        send: Callable[[str, dict[str, Any], str], int],
+        most: int,
+        destinations: Collection[str],
+        switched_off: set[tuple[str, str]],
     ) -> None:
         unanswered = sent = 0
         for name in self.due():
@@ -261,7 +277,8 @@ class Spool:
             except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 self.set_aside(name)
                 continue
-            if entry["destination"] not in destinations:
+            session = (entry["destination"], str(entry["body"].get("sessionKey")))
+            if entry["destination"] not in destinations or (session in switched_off and not _is_switch(name)):
                 continue
             if sent == most or unanswered == MOST_UNANSWERED:
                 return
@@ -270,6 +287,7 @@ class Spool:
             unanswered = 0 if status else unanswered + 1
             if 200 <= status < 300:
                 self.remove(name)
+                switched_off.discard(session)
             elif status in FINAL_REFUSALS:
                 self.set_aside(name)
             else:

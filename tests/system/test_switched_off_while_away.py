@@ -70,7 +70,7 @@ class Talk(NamedTuple):
         return self.prompt(MARK, **more)
 
     def remember(self, *options: str, **more: Any) -> Any:
-        return self.run("remember", *options, content=self.text, **more)
+        return self.run("remember", *options, **{"content": self.text, **more})
 
     def compaction(self, **more: Any) -> Any:
         path = str(self.file) if self.file.exists() else None
@@ -128,6 +128,11 @@ AWAY: dict[str, Act] = {
     "a report that was set aside": lambda one: (one.remember(), set_aside(one), one.mark()),
     "a start after the mark": lambda one: (one.mark(), one.run("session-start", source="resume"), one.remember()),
 }
+OF_THE_TRANSCRIPT = (
+    *("a queued mark after a memory", "a queued mark and a prompt", "a queued mark and an end"),
+    "a mark in a conversation",
+)
+"""What was accepted before such a mark waits until the daemon refuses it."""
 KEPT: dict[str, Act] = {
     "no mark": lambda one: one.remember(),
     "words about the mark": lambda one: (one.prompt("what does [signet off] do?"), one.remember()),
@@ -181,7 +186,7 @@ def test_nothing_of_a_session_that_was_switched_off_while_the_daemon_was_away_is
     acts = {**AWAY, **KEPT}
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda name: acts[name](talks[name]), talks))
-    for name in AWAY:
+    for name in AWAY.keys() - set(OF_THE_TRANSCRIPT):
         assert files_with(away, talks[name].word) == [], f"{name}: before the daemon is back"
     restarted(away)
     memories = json.dumps(away.api.get("/api/memories", limit=200).ok())
@@ -215,9 +220,11 @@ def test_a_switch_made_while_the_daemon_was_away_can_be_undone(away: LiveDaemon)
     assert one.report("session-end") == ""
     assert away.api.get(f"/api/sessions/{one.key}/transcript").status == 404, "the transcript has the mark"
     away.stop()
+    assert one.remember(content="The wombat2x is below the bridge")["spooled"] is True
     one.compaction()
     one.report("checkpoint")
     restarted(away)
+    assert "wombat2x" in json.dumps(away.api.get("/api/memories", limit=200).ok())
     answer = one.run("remember", content="It is on again")
     assert answer["saved"] is True, answer
     away.stop()

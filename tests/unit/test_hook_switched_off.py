@@ -14,11 +14,14 @@ from typing import Any
 
 import pytest
 
+from signet_actors.gateway.sessions.hook_runner import SWITCHED_OFF_UNSTORED
 from signet_actors.hook import spool
+from signet_actors.hook.daemon import status_of_report
 from tests.support.scripted_daemon import ScriptedDaemon
 from tests.unit.test_hook_command import CLAUDE, PROGRAM, closed_port, context, drained, environment, hook, waiting
 
 PROMPT, REMEMBER = "/api/hooks/user-prompt-submit", "/api/hooks/remember"
+CHECKPOINT = "/api/hooks/session-checkpoint-extract"
 OFF = {"inject": "[signet: memory does not work now]", "engine": "disabled", "bypassed": True}
 TOLD = "[signet: memory does not work now, because the user has switched it off for this session]"
 
@@ -104,9 +107,9 @@ def test_a_switch_that_the_daemon_does_not_have_on_its_disk_waits(
 
 
 def test_a_switch_that_is_not_on_the_daemons_disk_yet_is_sent_again(daemon: ScriptedDaemon, workspace: Path) -> None:
-    daemon.on("POST", PROMPT, {"inject": TOLD, "engine": "disabled"})
+    daemon.on("POST", PROMPT, {"inject": SWITCHED_OFF_UNSTORED, "engine": "disabled"})
     daemon.on("POST", PROMPT, OFF)
-    assert context(mark(workspace, daemon.url)) == TOLD
+    assert context(mark(workspace, daemon.url)) == SWITCHED_OFF_UNSTORED
     assert drained(workspace)
     assert [asked.headers.get("x-signet-late") for asked in daemon.asked] == [None, "1"]
 
@@ -168,8 +171,104 @@ def test_a_transcript_tells_later_what_could_not_be_kept(workspace: Path, tmp_pa
     said = {"type": "user", "message": {"role": "user", "content": "[signet off] we plan a divorce"}}
     file.write_text(json.dumps(said) + "\n")
     hook("checkpoint", *CLAUDE, event=event("Stop", transcript_path=str(file)), workspace=workspace, url=closed_port())
-    (entry,) = waiting(workspace)
+    entry, _ = waiting(workspace)
     assert json.loads(entry["body"]["transcript"]) == {"role": "user", "content": "[signet off]"}
+
+
+def transcript(tmp_path: Path, text: str = "[signet off] we plan a divorce") -> str:
+    file = tmp_path / "s-1.jsonl"
+    file.write_text(json.dumps({"type": "user", "message": {"role": "user", "content": text}}) + "\n")
+    return str(file)
+
+
+@pytest.mark.parametrize("name", ["user-prompt-submit", "checkpoint", "session-end", "pre-compaction"])
+def test_a_mark_that_only_the_transcript_shows_removes_nothing_that_was_accepted(
+    daemon: ScriptedDaemon, workspace: Path, tmp_path: Path, name: str
+) -> None:
+    url = closed_port()
+    assert remember(workspace, url)["spooled"] is True
+    given = event(prompt="go on", transcript_path=transcript(tmp_path))
+    hook(name, *CLAUDE, event=given, workspace=workspace, url=url)
+    assert remember(workspace, url)["spooled"] is False
+    switch, kept = waiting(workspace)
+    assert (switch["path"], kept["body"]["content"]) == (CHECKPOINT, "a divorce of s-1")
+    sent: list[str] = []
+
+    def send(status: int) -> None:
+        def answer(path: str, _body: dict[str, Any], _harness: str) -> int:
+            sent.append(path)
+            return status
+
+        spool.Spool(str(workspace)).drain(answer, most=64, destinations=(url,))
+
+    send(503)
+    send(200)
+    assert sent == [CHECKPOINT], "nothing of the session is sent before its switch"
+    mark(workspace, url)
+    assert "divorce" not in files(workspace), "the user has typed it now"
+
+
+def test_what_was_accepted_is_sent_behind_the_mark_of_a_transcript(workspace: Path, tmp_path: Path) -> None:
+    url = closed_port()
+    remember(workspace, url)
+    given = event("Stop", transcript_path=transcript(tmp_path))
+    hook("checkpoint", *CLAUDE, event=given, workspace=workspace, url=url)
+    sent: list[str] = []
+
+    def answer(path: str, _body: dict[str, Any], _harness: str) -> int:
+        sent.append(path)
+        return 200
+
+    spool.Spool(str(workspace)).drain(answer, most=64, destinations=(url,))
+    assert sent == [CHECKPOINT, REMEMBER]
+    assert waiting(workspace) == []
+
+
+@pytest.mark.parametrize("status", [0, 503, 400])
+def test_a_memory_of_which_the_transcript_has_the_mark_is_not_answered_as_kept(
+    daemon: ScriptedDaemon, workspace: Path, tmp_path: Path, status: int
+) -> None:
+    daemon.on("POST", REMEMBER, {"error": "no"}, status=status or 500)
+    given = event("", content="a divorce", transcript_path=transcript(tmp_path))
+    url = daemon.url if status else closed_port()
+    done = hook("remember", *CLAUDE, event=given, workspace=workspace, url=url)
+    assert json.loads(done.stdout) == {
+        "error": "the user has switched memory off for this session.",
+        "spooled": False,
+    }
+    (switch,) = waiting(workspace)
+    assert switch["path"] == CHECKPOINT
+    assert "divorce" not in files(workspace)
+
+
+SWITCH_ANSWERS: tuple[tuple[dict[str, Any], int], ...] = (
+    (OFF, 200),
+    ({"inject": OFF["inject"], "engine": "disabled"}, 200),
+    ({"inject": TOLD, "dynamicContext": TOLD, "engine": "disabled"}, 200),
+    ({"inject": "", "engine": "disabled"}, 200),
+    ({"inject": "", "skipped": True, "reason": "bypassed", "bypassed": True}, 200),
+    ({"inject": "", "skipped": True, "reason": "bypassed"}, 200),
+    ({"inject": "", "skipped": True, "reason": "no_session"}, 200),
+    ({"inject": "", "skipped": True, "reason": "no_hooks"}, 200),
+    ({"inject": SWITCHED_OFF_UNSTORED, "engine": "disabled"}, 500),
+    ({"inject": SWITCHED_OFF_UNSTORED, "dynamicContext": SWITCHED_OFF_UNSTORED, "engine": "disabled"}, 500),
+    ({"inject": ""}, 500),
+    ({"inject": "", "engine": "hybrid"}, 500),
+    ({"inject": "[signet:recall | 1 from memory]\n- disabled", "engine": "hybrid"}, 500),
+    ({"inject": "", "engine": None}, 500),
+    ({"inject": "", "engine": ["disabled"]}, 500),
+    ({"inject": "", "bypassed": False}, 500),
+    ({"inject": "", "bypassed": 1}, 500),
+    ({"inject": "", "skipped": True, "reason": "not_applied"}, 500),
+    ({"inject": "", "skipped": True}, 500),
+    ({"inject": "", "skipped": True, "reason": 5}, 500),
+    ({}, 500),
+)
+
+
+def test_a_switch_waits_until_a_daemon_of_this_or_an_earlier_release_has_it_or_never_will() -> None:
+    for answer, status in SWITCH_ANSWERS:
+        assert status_of_report(PROMPT, {"sessionKey": "s-1"}, answer) == status, answer
 
 
 def test_other_sessions_keep_what_they_report(workspace: Path) -> None:

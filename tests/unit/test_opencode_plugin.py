@@ -100,6 +100,13 @@ def test_the_transcript_has_what_was_said_and_nothing_else(home: Home, api: int)
     ]
 
 
+ODD_ERRORS: tuple[Any, ...] = (
+    *({}, {"name": "Aborted", "data": {}}, {"name": "Aborted", "data": {"message": "a file"}}, {"message": None}),
+    *({"message": 5}, {"message": {}}, {"message": ["with the following feedback: "]}, {"toString": 1}, [], [[]]),
+    *(["with the following feedback: "], [None], 5, 0, -1.5, True, False, None, "", {"message": ""}, {"message": []}),
+)
+
+
 @needs_node
 @both
 def test_the_transcript_has_what_the_user_answered_to_tools(home: Home, api: int) -> None:
@@ -114,6 +121,7 @@ def test_the_transcript_has_what_the_user_answered_to_tools(home: Home, api: int
         ("bash", {"status": "error", "input": {"command": "npm i"}, "error": "Exit 1"}),
         ("read", {"status": "completed", "input": {"path": "a"}, "output": "a file"}),
         ("read", {"status": "pending", "input": "half"}),
+        *(("bash", {"status": "error", "error": error}) for error in ODD_ERRORS),
     ]
     named = "tool" if api == 1 else "name"
     parts = [{"type": "tool", named: name, "state": state} for name, state in tools]

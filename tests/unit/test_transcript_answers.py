@@ -278,6 +278,16 @@ OF_GEMINI: tuple[tuple[str, Any, Any, Turns], ...] = (
 SESSION = {"sessionId": "s", "projectHash": "8f2b"}
 
 
+def test_a_result_of_gemini_in_another_form_answers_nothing() -> None:
+    user = {"id": "1", "timestamp": "2026-11-22T08:00:00.000Z", "type": "user", "content": "Plan it."}
+    odd = (5, 0, -1.5, True, False, None, "", "pier 12", {}, {"output": "x"}, [], [5], [None], ["x"], [[]], [{}])
+    for result in (*odd, [{"functionResponse": 5}], [{"functionResponse": {"response": 5}}], {"functionResponse": {}}):
+        for name in ("ask_user", "exit_plan_mode"):
+            call = {"id": "c", "name": name, "args": TWO, "result": result}
+            agent = {**user, "id": "2", "type": "gemini", "content": "", "toolCalls": [call]}
+            assert turns_of(lines(SESSION, user, agent)) == [("user", "Plan it.")], result
+
+
 def test_answers_to_the_tools_of_gemini_are_turns_once_however_often_they_are_written() -> None:
     def said(name: str, kind: str, text: str, **fields: Any) -> dict[str, Any]:
         return {

@@ -633,6 +633,28 @@ def test_only_a_message_that_is_a_summary_of_gemini_is_taken_for_one() -> None:
         assert turn[:2] == ("user", text), text
 
 
+PREFACES = (
+    *("Here is the summary:\n", "text\n```xml\n", "Here is the summary:\n```xml\n", "**Snapshot**\n\n", "Summary: "),
+    *("<plan>a</plan>\n", "# State\n", "I will now write it.\n\n", "```\nx\n```\n", "<thinking>a</thinking>", "- "),
+    *("", "\n", "```\n", "<scratchpad>a</scratchpad>\n", "<scratchpad>half\n", "<analysis>a</analysis>\nThen:\n"),
+    *("\u00dcbersicht:\n", "1. ", "> "),
+)
+TAKEN = "Got it. Thanks for the additional context!"
+
+
+def test_a_summary_of_gemini_that_its_model_was_given_is_one_whatever_stands_before_it() -> None:
+    for preface in PREFACES:
+        summary, taken = gemini("n", preface + SNAPSHOT), gemini("m", TAKEN, "gemini")
+        for records in ((history(gemini("h", "hello"), summary, taken),), (summary, taken), (summary, taken, summary)):
+            found = [turn[:2] for turn in parse_transcript(lines(SESSION, *records)).turns]
+            assert ("system", SNAPSHOT) in found, preface
+            assert all(SNAPSHOT not in text for role, text in found if role == "user"), preface
+    for text in NO_SNAPSHOTS:
+        for after in (gemini("m", "It is a tag.", "gemini"), gemini("m", TAKEN)):
+            found = [turn[:2] for turn in parse_transcript(lines(SESSION, gemini("n", text), after)).turns]
+            assert found[0] == ("user", text), text
+
+
 OPENED = (
     "<ide_opened_file>The user opened the file /home/you/dock.py in the IDE. This may not be related.</ide_opened_file>"
 )

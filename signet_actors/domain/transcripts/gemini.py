@@ -33,6 +33,9 @@ _ROLES: Final = {"user": "user", "gemini": "assistant"}
 _TYPES: Final = frozenset({*_ROLES, "info", "warning", "error"})
 _SNAPSHOT: Final = re.compile(r"\s*(?:<(scratchpad|analysis)>[\s\S]*?</\1>\s*)?(?:```(?:xml)?\s*)?(?=<state_snapshot>)")
 """What a model writes before the summary of a compression."""
+_TAG: Final = "<state_snapshot>"
+_TAKEN: Final = "Got it. Thanks for the additional context!"
+"""What the program has the model say to a summary, whatever the model put before that."""
 _QUESTIONS: Final = "ask_user"
 _PLAN: Final = "exit_plan_mode"
 _PLAN_REFUSED: Final = re.compile(r"Plan rejected\. User feedback: ([\s\S]*?)(?:\n\nThe plan is stored at: |\Z)")
@@ -87,12 +90,20 @@ class Session:
         name = text_at(record, "id")
         if name is None:
             return
+        if text_at(record, "type") == "gemini" and _text(record.get("content")) == _TAKEN:
+            self._take(next(reversed(self._history), ""))
         self._history[name] = None
         turn = None if name in self._said else _turn(record)
         if turn is not None:
             self._said[name] = turn
             self._new.add(name)
         self._said.update(_answers(record, self._said))
+
+    def _take(self, name: str) -> None:
+        """Note that this was a summary, if it has one."""
+        turn = self._said.get(name)
+        if turn is not None and turn.role == "user" and _TAG in turn.text:
+            self._said[name] = turn._replace(role="system", text=turn.text[turn.text.index(_TAG) :])
 
     def _rewind(self, to: str) -> None:
         """Note that the model no longer has this record and what follows it; it has nothing left if it never had it."""
@@ -225,9 +236,9 @@ def _answers(record: Mapping[str, Any], known: Mapping[str, Turn]) -> dict[str, 
 def _exchanges(call: Mapping[str, Any]) -> list[Exchange]:
     """Return the questions that the call of a tool asked with their answers, or why its plan was refused."""
     name, parts = text_at(call, "name"), call.get("result")
-    if name not in {_QUESTIONS, _PLAN}:
+    if name not in {_QUESTIONS, _PLAN} or not isinstance(parts, list):
         return []
-    responses = [object_at(part, "functionResponse") for part in parts or () if isinstance(part, dict)]
+    responses = [object_at(part, "functionResponse") for part in parts if isinstance(part, dict)]
     output = "".join(text_at(object_at(each, "response"), "output") or "" for each in responses)
     if name == _PLAN:
         refused = _PLAN_REFUSED.match(output)

@@ -169,7 +169,8 @@ function saidIn(parts) {
 
 // What a person answered to tools: to questions, or why one may not run.
 function answersIn(parts) {
-  const said = ({ tool, state }) => tool === "question" || state.error?.includes("with the following feedback: ")
+  const isRefusal = (error) => typeof error === "string" && error.includes("with the following feedback: ")
+  const said = ({ tool, state }) => tool === "question" || isRefusal(state.error)
   return parts
     .filter(({ type, state }) => type === "tool" && state)
     .map(({ tool, name, state: { status, input, metadata, error } }) => ({
