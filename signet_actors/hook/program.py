@@ -203,8 +203,13 @@ class _Call:
         try:
             if kept is not None:
                 self.spool.remove(kept)
-            if switch is not None and self.has_mark and status_of_report(self.hook.path, self.body, answer) < 500:
-                self.spool.remove(switch)
+            if switch is not None and self.has_mark:
+                if status_of_report(self.hook.path, self.body, answer) < 500:
+                    self.spool.remove(switch)
+                else:
+                    self.spool.sync(switch)
+                    if answer.get("engine") != "disabled":  # a later hook asks again
+                        return
             if self.spool.due():
                 self._drain(address)
         except OSError:
