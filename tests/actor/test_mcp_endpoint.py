@@ -484,6 +484,7 @@ def test_the_transcripts_of_the_owner_are_searched_for_the_owner_only(
 
 
 def test_a_session_that_is_not_known_is_not_found_among_memories(edge: RunningEdge) -> None:
+    edge.bus.answers[GetSession] = SessionFound()
     refused = call(edge, "session_bypass", session_key="s-1", enabled=True)
     assert text_of(refused) == "session_bypass failed: Session not found"
 
