@@ -156,6 +156,9 @@ LATER = (
     "put `xK9mQ2vL7pZ1` into .env",
     "grep -r xK9mQ2vL7pZ1 .",
     "(xK9mQ2vL7pZ1)",
+    '{"err": "bad login\\\\nxK9mQ2vL7pZ1"}',
+    "\x1b[31mxK9mQ2vL7pZ1\x1b[0m in red",
+    "login%3DxK9mQ2vL7pZ1 and -pxK9mQ2vL7pZ1",
 )
 
 

@@ -53,9 +53,10 @@ def test_a_session_and_what_it_received_are_read_as_they_were_recorded(room: Sto
     state = context(harness="codex", project="/p")
     returned = (ReturnedMemory("s", "default", 0, two.id, "key"), ReturnedMemory("s", "default", 0, one.id))
     room.ask(RecordSessions((state,), returned))
-    assert found(room) == SessionFound(state, [ReturnedRow(one.id, 1), ReturnedRow(two.id, 2, "key")])
+    returned_rows = [ReturnedRow(one.id, 1), ReturnedRow(two.id, 2, "key")]
+    assert found(room) == SessionFound(state, returned_rows, of_agent="default")
     assert found(room, "other") == SessionFound()
-    assert found(room, agent="other") == SessionFound(agent_known=False)
+    assert found(room, agent="other") == SessionFound(agent_known=False, of_agent="default")
 
 
 def test_recording_twice_changes_nothing_and_an_epoch_never_goes_back(room: StoreRoom) -> None:

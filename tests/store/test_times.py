@@ -198,7 +198,7 @@ class TestTimeline:
         assert (session.content, session.type, session.source) == ("we began · we ended", "session", "temporal_session")
         release = by_id[f"temporal:memory:{occurred}:occurred"]
         assert release.time == RowTime("occurred", at(5), at(5), "memory", occurred)
-        assert (release.content, release.source) == ("the release went out", "temporal_occurred")
+        assert (release.content, release.source) == ("the  release\nwent out", "temporal_occurred")
 
     def test_the_latest_entries_of_each_kind_are_kept(self, room: StoreRoom) -> None:
         ids = [remember(room, f"note {number}", number / 10) for number in range(30)]
@@ -245,13 +245,13 @@ class TestTimeline:
         assert {row.content for row in rows} == {"mine"}
         assert rows[0].time == RowTime("session", at(2), at(2), "session", "s1")
 
-    def test_a_long_text_is_one_line_and_cut(self, room: StoreRoom) -> None:
+    def test_a_long_text_keeps_its_lines_and_is_cut(self, room: StoreRoom) -> None:
         remember(room, "word\n " * 400, 3)
         (row,) = listed(room, window()).rows
-        assert row.content.startswith("word word word")
-        assert (len(row.content), row.content_length) == (901, 1999)
+        assert row.content.startswith("word\n word\n word")
+        assert (len(row.content), row.content_length) == (901, 2400)
         remember(room, "x" * 500_000, 4)
-        assert [row.content_length for row in listed(room, window()).rows] == [500_000, 1999]
+        assert [row.content_length for row in listed(room, window()).rows] == [500_000, 2400]
 
     def test_an_empty_window_has_no_entries(self, room: StoreRoom) -> None:
         assert listed(room, window()).rows == []

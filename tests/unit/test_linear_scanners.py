@@ -221,7 +221,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "_WORD": SEARCHED,
         "_PERCENT": FIXED,
         "_TELLING": SEARCHED,
-        **dict.fromkeys(("_ESCAPE_END", "_PART_OF_TOKEN", "_PART_OF_NAME"), FIXED),
+        **dict.fromkeys(("_ESCAPE_END", "_NAME_BEFORE", "_NAME_BEHIND"), FIXED),
     },  # in 32 characters
     "domain.redaction.kubernetes": {
         **dict.fromkeys(("_KIND", "_SECTION", "_PAIR", "_KEY"), WHOLE),

@@ -60,8 +60,8 @@ _ESCAPE_END = re.compile(
 )
 """A colour of a terminal, or a character that is written by its number: no part of a word, although letters end it."""
 
-_PART_OF_TOKEN: Final = re.compile(r"[A-Za-z0-9]\n|\n[A-Za-z0-9]")
-_PART_OF_NAME: Final = re.compile(r"[A-Za-z0-9]\n|[A-Za-z0-9][._-]\n|\n[A-Za-z0-9]|\n[._-][A-Za-z0-9]")
+_NAME_BEFORE: Final = re.compile(r"[A-Za-z0-9][._-]?\Z")
+_NAME_BEHIND: Final = re.compile(r"[._-]?[A-Za-z0-9]")
 _SCANNERS: Final = 4
 """How many scanners may find the same secret: by its format, by its name, by a command, and by a header."""
 
@@ -135,15 +135,22 @@ def _telling(text: str, found: Sequence[SecretSpan]) -> dict[str, str]:
 
 
 def _repeated(text: str, values: Mapping[str, str]) -> Iterator[SecretSpan]:
-    """Yield all places of these secrets, but not where one is a part of a name: ``postgres16-alpine``."""
+    """Yield all places of these secrets; of one that is not random, not those in a name: ``postgres16-alpine``."""
     for value, kind in values.items():
-        around = _PART_OF_TOKEN if is_random(value) else _PART_OF_NAME
+        random = is_random(value)
         at = text.find(value)
         while at >= 0:
             end = at + len(value)
-            if around.search(f"{text[max(0, at - 2) : at]}\n{text[end : end + 2]}") is None:
+            if random or not _is_in_name(text, at, end):
                 yield kind, at, end
             at = text.find(value, end)
+
+
+def _is_in_name(text: str, start: int, end: int) -> bool:
+    if _NAME_BEHIND.match(text, end):
+        return True
+    is_behind_name = _NAME_BEFORE.search(text, max(0, start - 2), start) is not None
+    return is_behind_name and _ESCAPE_END.search(text, max(0, start - _ESCAPE_CHARS), start) is None
 
 
 def replace_secrets(text: str, found: Iterable[SecretSpan]) -> str:
