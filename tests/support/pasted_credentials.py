@@ -255,6 +255,23 @@ _READ = [
         'ConvertTo-SecureString "%s" -AsPlainText -Force',
     ),
 ]
+ASKED = [
+    *("What is the database password? %s", "> What is the staging database password?\n%s", "Database password?\n%s"),
+    *("Passwort?\n%s", "Wie lautet das Passwort?\n%s", "Password for anna@db?\n%s", "Quel est le mot de passe ?\n%s"),
+    *(
+        "which API key should I use?\n%s",
+        "> Which token?\n`%s`",
+        "\u00bfCu\u00e1l es la contrase\u00f1a? %s",
+        "API token for Stripe? %s",
+    ),
+    *(
+        "Assistant: What is the password?\nUser: %s",
+        "Please enter your Mailgun API key\n%s",
+        "> Paste the access token of CI\n> %s",
+    ),
+    *("> Which password does the staging database user have?\n%s", "Type the pin of the vault\n%s", "the key? **%s**"),
+    *("Kennwort des Servers?\n\n%s", "(which secret?) %s", "Should I use another passphrase?\r\n%s ok"),
+]
 PASTED = {
     "variables named by their last part": _LAST_PARTS,
     "a type before the sign": _TYPED,
@@ -452,6 +469,16 @@ HARMLESS = [
     "AUTH LOGIN",
     "AUTH XOAUTH2",
     "AUTH RFC4954 describes it.",
+    *("Do you know the password? yes, it is in KeePassXC", "Which key is pressed? Ctrl+Shift+P", "Which pin? GPIO17"),
+    *("Is the token valid? JSON says no", "What is the primary key? user_id2", "Which sort key? created_at2024index"),
+    *("Does the key expire? 2026-11-29", "which keys?\nid_ed25519.pub and id_rsa", "Is the token in v2.3.4? no"),
+    *("Is this key used? https://example.com/a/B3", "token? src/auth/Token2.py", "Which token type? OAuth2Bearer"),
+    *("which key? SHA256:abcdefghijklmnopqrstuv", "what's the key? 550e8400-e29b-41d4-a716-446655440000"),
+    *("Enter the key\nand press OK", "type the pin\nGPIO17 is used", "Paste the token\nof the CI user, see wiki/CI2"),
+    *(
+        "What key does the map have? userProfile2024Cache",
+        "Where is the password stored? In 1Password, vault slotwerk-prod.",
+    ),
     *("echo feature-1 | git hash-object -w --stdin", "echo x1y2 | rubocop --stdin a.rb", "echo done1 | tee /dev/stdin"),
     *('new Secret("db-secret-1", {})', 'k8s.core.v1.Secret("app-secret-v1", metadata)'),
     *("AUTH Middleware: express", "AUTH Provider: keycloak", "Die AUTH Schicht: erst", "AUTH Service: http://a.b/c"),

@@ -184,7 +184,8 @@ def test_a_special_file_in_place_of_a_socket_is_reported_with_the_remedy() -> No
         (made,) = [path for path in sockets_of(daemon) if path.name == "writer.sock"]
         assert daemon.stop() == 0
         made.unlink(missing_ok=True)
-        made.mkdir()
+        made.mkdir(parents=True, mode=0o700)
+        made.parent.chmod(0o700)
         code, said = daemon.refused_start()
         assert (code, f"{made} must be a socket" in said) == (78, True), said
         made.rmdir()

@@ -190,7 +190,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "domain.redaction.labelled_values": {
         **dict.fromkeys(("_VARIABLE", "_MANAGED", "_OF_PARTS", "_LABEL", "_SECTION", "_LIST", "_INSERT"), SEARCHED),
-        **dict.fromkeys(("_ALIAS", "_ANCHOR", "_SAID_KEY", "_BRACED"), SEARCHED),
+        **dict.fromkeys(("_ALIAS", "_ANCHOR", "_ASKED", "_SAID_KEY", "_BRACED"), SEARCHED),
         **dict.fromkeys(("_ENTRY", "_ITEM", "_SQL_PART"), MATCHED),
         **dict.fromkeys(("_COLUMN", "_TOKEN"), WHOLE),
     },

@@ -12,7 +12,7 @@ from signet_actors.domain.redaction.scan import Redactor, redact, tokens
 from signet_actors.domain.redaction.secret_names import LANGUAGES
 from signet_actors.domain.redaction.token_format import TokenFormat
 from signet_actors.domain.redaction.token_formats import FORMATS
-from tests.support.pasted_credentials import HARMLESS, PASTED
+from tests.support.pasted_credentials import ASKED, HARMLESS, PASTED
 from tests.support.pasted_credentials import VALUES as PASTED_VALUES
 from tests.support.secret_corpus import SHAPES, clean_notes, documented, secrets, shaped
 from tests.support.secret_notes import CLEAN_TEXTS, PASSWORDS
@@ -180,6 +180,12 @@ def test_what_is_pasted_is_replaced_whole_and_nothing_else(kind: str) -> None:
         for value in PASTED_VALUES:
             clean, kinds = Redactor().clean(form.replace("%s", value))
             assert clean == form.replace("%s", f"[REDACTED:{kinds[0] if kinds else None}]")
+
+
+@pytest.mark.parametrize("value", ["xK9mQ2vL7pR4", "Tr0ub4dor&3", "Sommer2024!", "k7Qw9ZrT2mLp4XvB8nHs"])
+def test_the_answer_to_a_question_for_a_secret_is_replaced(value: str) -> None:
+    assert len(ASKED) >= 20
+    assert [form for form in ASKED if value in redact(form % value).text] == []
 
 
 def test_random_values_beside_key_and_the_tokens_of_bots_are_replaced() -> None:

@@ -52,6 +52,16 @@ _SAID_KEY = re.compile(
     r"key(?:\sfor\s[^\s:=]{1,30}(?:\s[^\s:=]{1,30}){0,2}?)?[*_]{0,2}(?:\sis:?|\s?[:=,\u2014\u2192-])"
     r"\s{1,3}[\"'`*]{0,3}(?P<value>[^\s\"'`,;()*]{10,256})"
 )
+_ASKED: Final = {
+    only: re.compile(
+        rf"(?:(?<![\w-])(?:{NAME_WORDS[only]}|keys?|pins?)(?![\w-])[^\n?\uff1f]{{0,80}}[?\uff1f](?=[\s*_\"')])"
+        rf"|\b(?:enter|paste|provide|type)\s[^\n?]{{0,60}}?(?:{NAME_WORDS[only]}|key|pin)(?![\w-])[^\n?:]{{0,40}}(?=\r?\n))"
+        r"[ \t*_\"')]{0,6}(?:\r?\n[ \t>]{0,8}){0,2}(?:(?:user|human|answer|a):[ \t]{0,4})?[`*\"']{0,3}"
+        r"(?P<value>[^\s`*\"']{6,255})"
+    )
+    for only in (True, False)
+}
+"""A question for a secret, and the first word of what follows, which is the answer if it is random."""
 _OF_PARTS = re.compile(r"\w[:=<>]+\w")
 _BRACED = re.compile(r"\b(?:pwd|password)\s?=\s?\{(?P<value>[^{}\s]{6,128})\}")
 _SECTION = re.compile(
@@ -163,12 +173,19 @@ def _is_entry(key: str, value: str) -> bool:
 
 
 def said_keys(plain: str, folded: str) -> Iterator[SecretSpan]:
-    """Yield the values of ``here's the key: …`` and of ``PWD={…}`` in the addresses of data sources."""
+    """Yield the values of ``here's the key: …``, answers to questions, and ``PWD={…}`` in addresses of data sources."""
     for found in windowed_matches(_SAID_KEY, folded, _REACH) if "key" in folded else ():
         start = found.start("value")
         end = trimmed_end(plain, start, found.end("value"))
         if (_opens_something if found["given"] else is_random)(plain[start:end]):
             yield "credential", start, end
+    asks = "?" in plain or "\uff1f" in plain or "\n" in plain
+    for found in windowed_matches(_ASKED[folded.isascii()], folded, _REACH) if asks else ():
+        start, end = found.span("value")
+        for at in (end, trimmed_end(plain, start, end)):
+            if is_random(plain[start:at]):
+                yield "credential", start, at
+                break
     for found in windowed_matches(_BRACED, folded, _REACH) if "={" in folded or "= {" in folded else ():
         if _opens_something(plain[slice(*found.span("value"))]):
             yield "password", *found.span("value")

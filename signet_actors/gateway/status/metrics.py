@@ -111,6 +111,7 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
         ("summaries_empty", "extractor_summaries_empty_total", "Summary cards that failed or were empty"),
         ("summaries_late", "extractor_summaries_late_total", "Summary cards that were not ready in time"),
         ("second_vectors_stored", "extractor_second_vectors_stored_total", "Better vectors stored beside first ones"),
+        ("embedding_away", "extractor_embedding_away", "1 while memories wait because the embedding server is away"),
         # searchers
         ("served", "searcher_served_total", "Queries answered"),
         ("failed", "searcher_failed_total", "Queries that failed"),
@@ -145,6 +146,7 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
         ("backup_problem", "retention_backup_problem", "1 while the last backup could not be made"),
         ("reports_waiting", "retention_reports_waiting", "Reports of hooks that were sent again without success"),
         ("reports_rejected", "retention_reports_rejected", "Reports of hooks that were set aside within a day"),
+        ("reports_unusable", "retention_reports_unusable", "1 while reports of hooks cannot be kept in memory/spool"),
     )
 }
 """Metrics that actors send with their heartbeats, by counter name."""
