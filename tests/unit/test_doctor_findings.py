@@ -628,6 +628,13 @@ def _(stage: Stage) -> Any:
     return without_backup(stage, 60, "backup:\n  intervalMs: 0\n")
 
 
+@case("backup", "fail", "/memory/backups cannot be used: Not a directory", "move or delete it, then `signet backup`")
+def _(stage: Stage) -> Any:
+    stage.database()
+    (stage.workspace / "memory" / "backups").write_text("mine")
+    return database_findings.backup_findings(stage.context())
+
+
 def with_backup(stage: Stage, age_s: float) -> Any:
     stage.database()
     backups = stage.workspace / "memory" / "backups"
