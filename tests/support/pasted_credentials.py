@@ -255,6 +255,32 @@ _READ = [
         'ConvertTo-SecureString "%s" -AsPlainText -Force',
     ),
 ]
+JOINED = [
+    *(
+        "DB_PASSWORD=%s",
+        "The staging db password: %s",
+        "the wifi password is %s",
+        '{"password": "%s"}',
+        "password = '%s'",
+    ),
+    *("POSTGRES_PASSWORD: %s", "const dbPassword = '%s'", "Passwort: %s", "export PGPASSWORD=%s", "mot de passe : %s"),
+    *(
+        "password=%s sslmode=require",
+        "pwd: %s",
+        "my password: `%s`",
+        "- password: %s",
+        "Password: %s\n",
+        "password => '%s'",
+    ),
+    *(
+        "User: use DB_PASSWORD=%s in the .env of staging",
+        "contrase\u00f1a: %s",
+        "passphrase: %s",
+        'pass: "%s"',
+        "admin_password: %s",
+    ),
+]
+"""Places of a passphrase whose words are joined."""
 ASKED = [
     *("What is the database password? %s", "> What is the staging database password?\n%s", "Database password?\n%s"),
     *("Passwort?\n%s", "Wie lautet das Passwort?\n%s", "Password for anna@db?\n%s", "Quel est le mot de passe ?\n%s"),
@@ -469,6 +495,32 @@ HARMLESS = [
     "AUTH LOGIN",
     "AUTH XOAUTH2",
     "AUTH RFC4954 describes it.",
+    *(
+        "password: change-this-before-production",
+        "passwordSecretName: billing-app-database-creds",
+        "password: see-the-team-vault",
+    ),
+    *(
+        "password: your-password-goes-here",
+        "DB_PASSWORD=replace-with-your-own",
+        "password_field: reset-form-input-label",
+    ),
+    *(
+        "password: billing_service_reader_role",
+        "password = config.database.master.value",
+        "password: min-length-is-twelve",
+    ),
+    *(
+        '<input id="password" class="login-form-field-wide">',
+        "password policy: rotate-every-ninety-days",
+        "key: gravel-tumbler-oxide-lantern",
+    ),
+    *(
+        "branch: fix-password-reset-mail",
+        "password: mono-repo",
+        "password: read-from-stdin",
+        "the password is never-shown-in-logs",
+    ),
     *("Do you know the password? yes, it is in KeePassXC", "Which key is pressed? Ctrl+Shift+P", "Which pin? GPIO17"),
     *("Is the token valid? JSON says no", "What is the primary key? user_id2", "Which sort key? created_at2024index"),
     *("Does the key expire? 2026-11-29", "which keys?\nid_ed25519.pub and id_rsa", "Is the token in v2.3.4? no"),

@@ -12,7 +12,7 @@ from signet_actors.domain.redaction.scan import Redactor, redact, tokens
 from signet_actors.domain.redaction.secret_names import LANGUAGES
 from signet_actors.domain.redaction.token_format import TokenFormat
 from signet_actors.domain.redaction.token_formats import FORMATS
-from tests.support.pasted_credentials import ASKED, HARMLESS, PASTED
+from tests.support.pasted_credentials import ASKED, HARMLESS, JOINED, PASTED
 from tests.support.pasted_credentials import VALUES as PASTED_VALUES
 from tests.support.secret_corpus import SHAPES, clean_notes, documented, secrets, shaped
 from tests.support.secret_notes import CLEAN_TEXTS, PASSWORDS
@@ -186,6 +186,14 @@ def test_what_is_pasted_is_replaced_whole_and_nothing_else(kind: str) -> None:
 def test_the_answer_to_a_question_for_a_secret_is_replaced(value: str) -> None:
     assert len(ASKED) >= 20
     assert [form for form in ASKED if value in redact(form % value).text] == []
+
+
+@pytest.mark.parametrize(
+    "value", ["gravel-tumbler-oxide-lantern", "Cobalt-Meadow-Thistle-Harbor", "lupine-orbit-saffron-pebble-quartz"]
+)
+def test_a_passphrase_of_joined_words_is_replaced_behind_the_name_of_a_password(value: str) -> None:
+    assert len(JOINED) >= 20
+    assert [form for form in JOINED if value in redact(form % value).text] == []
 
 
 def test_random_values_beside_key_and_the_tokens_of_bots_are_replaced() -> None:

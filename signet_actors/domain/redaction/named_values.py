@@ -19,6 +19,7 @@ from signet_actors.domain.redaction.values import (
     is_base64_blob,
     is_id_or_place,
     is_irregular,
+    is_joined_passphrase,
     is_literal_secret,
     is_option_value,
     is_passphrase,
@@ -333,7 +334,7 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
                     password
                     and (assigned or opening or (ends_line and not bare))
                     and sign not in _COMPARISONS
-                    and is_symbol_password(value)
+                    and (is_symbol_password(value) or is_joined_passphrase(value))
                 )
             )
         ):
