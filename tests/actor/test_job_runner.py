@@ -13,6 +13,11 @@ import structlog
 from signet_actors.config.schema import Config
 from signet_actors.errors import ErrorCode, ProviderError, ProviderErrorKind, SignetError, UnusableAnswer
 from signet_actors.extractor.job_runner import JobRun, JobRunner, Pause
+from signet_actors.extractor.jobs.extract import Extract
+from signet_actors.extractor.jobs.model_job import ModelJob
+from signet_actors.extractor.jobs.score_session import ScoreSession
+from signet_actors.extractor.jobs.summarize import Summarize
+from signet_actors.protocol.control import RESTARTING, UP, ChildState, TreeChanged
 from signet_actors.protocol.leases import CompleteJob, FailJob, JobsLeased, LeasedJob, LeaseJobs
 from signet_actors.protocol.pipeline import JobMemory, ReleaseJobs, WatchJobs
 from signet_actors.runtime.clock import SystemClock
@@ -113,3 +118,19 @@ def test_each_attempt_is_counted_once_by_its_end(
     error: Exception | None, refusal: ErrorCode | None, end: str, report: type
 ) -> None:
     assert attempt(error, refusal) == ({end: 1}, [report])
+
+
+@pytest.mark.parametrize(("kind", "role"), [(Extract, "decider"), (Summarize, "searcher"), (ScoreSession, "searcher")])
+def test_no_attempt_is_spent_while_the_process_that_a_job_asks_is_away(kind: type[ModelJob], role: str) -> None:
+    actor = SimpleNamespace(clock=SystemClock(), tree=TreeChanged([]))
+    job = kind(SimpleNamespace(actor=actor, model=SimpleNamespace(waits=lambda: None)))  # type: ignore[arg-type]
+    name = f"{role}-1"
+    for children, waits in (
+        ([], True),
+        ([ChildState(name, role, RESTARTING, 1, 0, None)], True),
+        ([ChildState(name, role, UP, 2, 1, 1)], False),
+        ([ChildState(name, role, UP, 2, 1, 1), ChildState(f"{role}-2", role, RESTARTING, 1, 0, None)], False),
+    ):
+        actor.tree = TreeChanged(children)
+        pause = job.pause(Config())
+        assert (pause.reason if pause else None) == (f"no {role} is up" if waits else None)

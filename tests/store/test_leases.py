@@ -14,6 +14,7 @@ from signet_actors.domain.jobs import PoisonJobs
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.leases import CompleteJob, FailJob, JobsLeased, LeasedJob, LeaseJobs, ReapLeases, RenewLease
 from signet_actors.protocol.message import Failure, Principal
+from signet_actors.protocol.pipeline import HeldLease, ReleaseJobs
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, ModifyMemory
 from signet_actors.store.command_context import QueueChanges
 from signet_actors.writer.commands import leases
@@ -243,6 +244,22 @@ def test_the_quarantine_leases_only_poison_jobs_and_the_extractor_none(
     assert taken("extractor", 2, PoisonJobs.EXCLUDED) == [fresh]
     assert not ready(PoisonJobs.EXCLUDED)
     assert taken("quarantine", 2, PoisonJobs.ONLY) == [lost[1]], "its own death ends the lease on the first"
+
+
+def test_a_poison_job_that_is_given_back_untried_stays_with_the_quarantine(room: StoreRoom) -> None:
+    lost = room.remember("A memory whose worker has exited").id
+    assert len(taken_by(room, "extractor", 1)) == 1
+    only, excluded = (
+        LeaseJobs(("extract",), 8, LEASE_MS, poison_jobs=kind) for kind in (PoisonJobs.ONLY, PoisonJobs.EXCLUDED)
+    )
+    assert asked_by(room, excluded, "extractor", 2).jobs == []
+    room.clock.advance(UNTIL_SETTLED_MS)
+    (job,) = asked_by(room, only, "quarantine", 1).jobs
+    room.ask(ReleaseJobs((HeldLease(job.id, job.lease_id),), "the daemon is stopping"))
+    room.clock.advance(leases.POISON_DELAY_MS)
+    assert asked_by(room, excluded, "extractor", 2).jobs == []
+    (again,) = asked_by(room, only, "quarantine", 1).jobs
+    assert (again.memory_id, again.attempt) == (lost, job.attempt)
 
 
 def test_a_poison_job_waits_behind_other_jobs_for_at_most_a_minute(room: StoreRoom) -> None:

@@ -34,7 +34,6 @@ from signet_actors.extractor.job_runner import JobRun, Pause
 from signet_actors.extractor.jobs.model_job import ModelJob
 from signet_actors.extractor.prompts import extraction_prompt
 from signet_actors.extractor.resources import Resources
-from signet_actors.protocol.control import UP
 from signet_actors.protocol.decider import Decide, Decided, FactOrigin
 from signet_actors.protocol.pipeline import ApplyProposals
 from signet_actors.runtime.clock import new_id
@@ -74,6 +73,7 @@ class Extract(ModelJob):
     """The kind ``extract``; a job's result is sent to the writer in one message."""
 
     name = jobs.EXTRACT
+    needs_role = "decider"
 
     def __init__(self, resources: Resources) -> None:
         super().__init__(resources)
@@ -88,8 +88,6 @@ class Extract(ModelJob):
         return waits or super().pause(config)
 
     def _decider_pause(self) -> Pause | None:
-        if not any(child.role == "decider" and child.state == UP for child in self._resources.actor.tree.children):
-            return Pause("the decider is not up")
         left_ns = self._decider_pause_until_ns - self._resources.actor.clock.monotonic_ns()
         return Pause(self._decider_pause_reason, left_ns // 1_000_000 + 1) if left_ns > 0 else None
 

@@ -9,12 +9,15 @@ from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.injected_text import InjectedParts, own_text
 from signet_actors.extractor.job_runner import JobRun, Pause
 from signet_actors.extractor.resources import Resources
+from signet_actors.protocol.control import UP
 
 
 class ModelJob:
     """A kind of ``at_once`` jobs that pauses while its model cannot be asked."""
 
     at_once = 1
+    needs_role = ""
+    """The role of which a process must be up, because each job asks it."""
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
@@ -31,6 +34,9 @@ class ModelJob:
         reason = self.switched_off(config.memory.pipeline_v2)
         if reason is not None:
             return Pause(f"memory.pipelineV2.{reason}")
+        children = self._resources.actor.tree.children
+        if self.needs_role and not any(child.role == self.needs_role and child.state == UP for child in children):
+            return Pause(f"no {self.needs_role} is up")
         waits = self._resources.model.waits()
         return None if waits is None else Pause(*waits)
 

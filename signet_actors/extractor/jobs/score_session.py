@@ -34,6 +34,7 @@ class ScoreSession(ModelJob):
     """The kind ``score_session``."""
 
     name = jobs.SCORE_SESSION
+    needs_role = "searcher"
 
     def switched_off(self, pipeline: PipelineV2Config) -> str | None:
         return super().switched_off(pipeline) or (None if pipeline.summary.enabled else "summary.enabled is false")

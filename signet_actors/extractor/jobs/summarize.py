@@ -55,6 +55,7 @@ class Summarize(ModelJob):
     """The kind ``summarize``."""
 
     name = jobs.SUMMARIZE
+    needs_role = "searcher"
 
     def switched_off(self, pipeline: PipelineV2Config) -> str | None:
         reasons = {

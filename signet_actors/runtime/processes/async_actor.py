@@ -215,6 +215,8 @@ class AsyncActor(AsyncProcess):
             return await self._ask_searcher(request, trace_id, timeout_ms, frames)
 
     async def _ask_searcher(self, request: Request[R], trace_id: str, timeout_ms: int, frames: Sequence[bytes]) -> R:
+        if not self.tree.children:  # this process has just started
+            await self.ask_tree()
         names = [child.name for child in self.tree.children if child.role == "searcher" and child.state == UP]
         if not names:
             raise Unavailable("no searcher is up")

@@ -170,7 +170,10 @@ def fail(context: CommandContext, command: FailJob) -> JobEnded:
 
 
 def release(context: CommandContext, command: ReleaseJobs) -> JobsReleased:
-    """Return each leased job to the queue without spending an attempt; leases that were lost are only counted."""
+    """Return each leased job to the queue without spending an attempt; leases that were lost are only counted.
+
+    A poison job stays one: this attempt has not shown that it lets its worker live.
+    """
     lost = 0
     for given in command.leases:
         try:
@@ -182,7 +185,7 @@ def release(context: CommandContext, command: ReleaseJobs) -> JobsReleased:
             context,
             job,
             advance(JobState.LEASED, JobEvent.RELEASE),
-            command.reason,
+            jobs.WORKER_EXITED if job.is_poison else command.reason,
             attempts=max(0, job.attempts - 1),
             releases=job.releases + 1,
             waits_ms=release_delay_ms(job.releases + 1, context.rng.random()),
