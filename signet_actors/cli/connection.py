@@ -171,7 +171,6 @@ class DaemonClient:
         return self.last
 
     def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -241,9 +240,9 @@ class DaemonClient:
                 f"no daemon runs on {workspace} (port {address.port} belongs to {other})",
                 remedy=f"{use_it} one on another port: `SIGNET_PORT={address.port + 1} signet start`.",
             )
-        from signet_actors.cli.port_owner import listener_uids  # noqa: PLC0415 - only if the address is not trusted
+        from signet_actors.runtime.socket_uids import listener_uids  # noqa: PLC0415 - only if the address is not trusted
 
-        if not lock_held(workspace) or listener_uids(address.host, address.port) - _trusted_uids(workspace):
+        if not lock_held(workspace) or listener_uids(address.port, address.host) - _trusted_uids(workspace):
             raise DaemonNotRunning(
                 f"no daemon runs on {workspace} (the program on port {address.port} only claims to serve it)"
             )

@@ -1,4 +1,4 @@
-"""The uids of local TCP connections and listeners, read from Linux's ``/proc/net/tcp``.
+"""The owners of local TCP connections and listeners, read from Linux's ``/proc/net/tcp``.
 
 A line of that table remains for a while after its process has closed the socket or exited. Its inode and uid are 0
 then, which does not prove that the peer is root. The kernel returns the table in pieces, so a line can be missed while
@@ -21,9 +21,10 @@ SOCKET_CLOSED: Final = -1
 
 _LISTEN: Final = b"0A"
 _TRIES: Final = 3
-_STATE, _UID, _INODE = 3, 7, 9
+_LOCAL, _STATE, _UID, _INODE = 1, 3, 7, 9
 
 End = tuple[str, int]
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def peer_uid(client: End, server: End, tables: tuple[Path, ...] = TABLES) -> int | None:
@@ -52,39 +53,60 @@ def peer_uid(client: End, server: End, tables: tuple[Path, ...] = TABLES) -> int
     return SOCKET_CLOSED
 
 
-def listener_uids(port: int, tables: tuple[Path, ...] = TABLES) -> frozenset[int]:
-    """Return the uids of the sockets that listen at ``port`` on a loopback address or on every address.
+def listener_uids(port: int, host: str | None = None, tables: tuple[Path, ...] = TABLES) -> frozenset[int]:
+    """Return the uids of the sockets that can accept a connection to ``port`` of ``host``, or of a loopback address.
 
-    Empty if there is none, or if the system does not report uids. Read it in a thread, like ``peer_uid``.
+    Empty if there is none, or if the system does not tell: it reports no uids, or the address is of another machine.
+    Read it in a thread, like ``peer_uid``.
     """
-    uids: set[int] = set()
+    return frozenset(
+        int(fields[_UID])
+        for fields in _listeners(port, tables)
+        if _accepts(_address(fields[_LOCAL].partition(b":")[0]), host)
+    )
+
+
+def listener_inodes(port: int) -> frozenset[int]:
+    """Return the inodes of the sockets that listen at ``port``, on any address."""
+    return frozenset(int(fields[_INODE]) for fields in _listeners(port, TABLES))
+
+
+def _listeners(port: int, tables: tuple[Path, ...]) -> Iterator[list[bytes]]:
+    end = b":%04X" % port
     for table in tables:
         try:
             lines = table.read_bytes()
         except OSError:
             continue
         for fields in _lines_of_port(lines, port):
-            address, _, local_port = fields[1].partition(b":")
-            if fields[_STATE] == _LISTEN and int(local_port, 16) == port and _is_reached_by_loopback(address):
-                uids.add(int(fields[_UID]))
-    return frozenset(uids)
+            if fields[_STATE] == _LISTEN and fields[_LOCAL].endswith(end):
+                yield fields
 
 
-def _is_reached_by_loopback(address: bytes) -> bool:
-    """Return True if the address, as the tables write it, is a loopback address or stands for every address."""
-    words = (int(address[at : at + 8], 16) for at in range(0, len(address), 8))
-    packed = b"".join(struct.pack("=I", word) for word in words)
-    known = ipaddress.ip_address(packed)
-    if isinstance(known, ipaddress.IPv6Address) and known.ipv4_mapped is not None:
-        known = known.ipv4_mapped
-    return known.is_loopback or known.is_unspecified
+def _address(words: bytes) -> _Address:
+    packed = b"".join(struct.pack("=I", int(words[at : at + 8], 16)) for at in range(0, len(words), 8))
+    return _without_mapping(ipaddress.ip_address(packed))
+
+
+def _accepts(listening: _Address, host: str | None) -> bool:
+    if host is None:
+        return listening.is_loopback or listening.is_unspecified
+    try:
+        wanted = {_without_mapping(ipaddress.ip_address(host))}
+    except ValueError:  # a name, which may be of either family
+        wanted = {ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")}
+    of_family = listening.version == 6 or any(each.version == 4 for each in wanted)
+    return listening in wanted or (listening.is_unspecified and of_family)
+
+
+def _without_mapping(address: _Address) -> _Address:
+    """Return the IPv4 address that an IPv6 address stands for, else the address."""
+    return (address.version == 6 and address.ipv4_mapped) or address
 
 
 def _table_forms(end: End) -> list[str]:
     """Return the address as the tables write it: two forms for IPv4, since a socket of either family may hold it."""
-    address = ipaddress.ip_address(end[0].partition("%")[0])
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
+    address = _without_mapping(ipaddress.ip_address(end[0].partition("%")[0]))
     if isinstance(address, ipaddress.IPv6Address):
         forms = [address.packed]
     else:

@@ -112,9 +112,13 @@ def test_listeners_are_those_that_a_loopback_connection_can_reach(tmp_path: Path
         listens("0000000000000000FFFF00000100007F:2CAA", uid=1007),
         name="tcp6",
     )
-    assert listener_uids(0x2CAA, (four, six)) == {1001, 0, 1005, 1006, 1007}
-    assert listener_uids(0x2CAC, (four, six)) == frozenset()
-    assert listener_uids(0x2CAA, (tmp_path / "missing",)) == frozenset()
+    assert listener_uids(0x2CAA, tables=(four, six)) == {1001, 0, 1005, 1006, 1007}
+    assert listener_uids(0x2CAA, "192.168.1.10", (four, six)) == {0, 1002, 1006}
+    assert listener_uids(0x2CAA, "localhost", (four, six)) == {1001, 0, 1005, 1006, 1007}
+    assert listener_uids(0x2CAA, "127.0.0.2", (four, six)) == {0, 1006}
+    assert listener_uids(0x2CAA, "::1", (four, six)) == {1005, 1006}
+    assert listener_uids(0x2CAC, tables=(four, six)) == frozenset()
+    assert listener_uids(0x2CAA, tables=(tmp_path / "missing",)) == frozenset()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "::"])

@@ -20,11 +20,11 @@ import msgspec
 from signet_actors.config.daemon_address import WILDCARD_ADDRESSES
 from signet_actors.config.schema import Config
 from signet_actors.errors import ConfigError
+from signet_actors.runtime.socket_uids import listener_inodes
 
 HEALTH_WAIT_S: Final = 2.0
 MAX_HEALTH_BYTES: Final = 1 << 20
 MAX_PORT: Final = 65_535
-_LISTEN = "0A"
 
 
 def open_listener(host: str, port: int, backlog: int) -> socket.socket:
@@ -102,16 +102,7 @@ def with_address(config: Config, host: str, port: int) -> Config:
 
 def port_holder(port: int) -> int | None:
     """Return the pid that listens on ``port``, where /proc exists and permissions allow."""
-    inodes: set[str] = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        try:
-            lines = Path(table).read_text(encoding="ascii").splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            columns = line.split()
-            if columns[3] == _LISTEN and int(columns[1].rpartition(":")[2], 16) == port:
-                inodes.add(f"socket:[{columns[9]}]")
+    inodes = {f"socket:[{inode}]" for inode in listener_inodes(port)}
     if not inodes:
         return None
     for process in Path("/proc").iterdir():
