@@ -32,7 +32,6 @@ class OperationGroup(click.Group):
     """The operations with the surface ``cli`` whose request and reply are JSON, by name; imported on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names of the operations."""
         return list(_operations())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
@@ -99,7 +98,6 @@ def _command(operation: Operation[Any]) -> click.Command:
 
 
 def _variable(name: str) -> str:
-    """Return the name of the Python variable for a field."""
     return f"field_{name}"
 
 

@@ -124,7 +124,6 @@ class Measured:
         return whole if len(kinds) == 1 else whole | kinds
 
     def estimates(self, which: int, places: Sequence[int]) -> list[Estimate]:
-        """Return the estimates of a plan over these questions."""
         return estimates([self.answers[which].scores[at] for at in places])
 
     def differences(self, places: Sequence[int]) -> list[Estimate]:

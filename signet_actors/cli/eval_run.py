@@ -59,7 +59,6 @@ class Answers:
     stages_ms: dict[str, float] = field(default_factory=dict)
 
     def mean_stages_ms(self) -> dict[str, float]:
-        """Return the mean duration of each stage."""
         return {name: round(total / len(self.found), 4) for name, total in self.stages_ms.items()}
 
 

@@ -224,7 +224,6 @@ def _import_other(
 
 
 def _query(agent: str | None, *, restore: bool) -> dict[str, Any]:
-    """Return the parameters of each request."""
     return {"agentId": agent, "restore": "true" if restore else None}
 
 

@@ -22,7 +22,6 @@ def installed_program(name: str, environ: Mapping[str, str]) -> str:
 
 
 def is_program(path: str) -> bool:
-    """Return whether the path is a file that can be run."""
     return os.access(path, os.X_OK) and not os.path.isdir(path)
 
 

@@ -21,7 +21,6 @@ MODELS_OF_ENGLISH = ("auto", "embedded", "minilm")
 
 
 def is_downloaded() -> bool:
-    """Return whether the file of the model is there."""
     return MULTILINGUAL_FILE.is_file()
 
 

@@ -30,7 +30,6 @@ LONGEST_CUT_WORD = 24
 
 
 def on_terminal() -> bool:
-    """Return whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
@@ -209,7 +208,6 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def can_animate() -> bool:
-    """Return whether standard error is a terminal that can overwrite a line."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 

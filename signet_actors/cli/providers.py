@@ -156,7 +156,6 @@ def model_text(model: dict[str, Any] | None) -> str | None:
 
 
 def budget_text(budget: dict[str, Any]) -> str:
-    """Return the used and the available calls and tokens."""
     return ", ".join(
         f"{counted('?' if (used := budget.get(f'{what}sToday')) is None else used, what)}"
         f" ({f'at most {cap}' if (cap := budget.get(f'{what}sADay')) else 'no limit'})"

@@ -308,7 +308,6 @@ def wanted_service(invocation: Invocation) -> Service:
 
 
 def workspace_of(found: Service, invocation: Invocation) -> str:
-    """Return the workspace that the service serves."""
     return found.variables.get(WORKSPACE_VARIABLE) or str(home_of(invocation.environ) / DEFAULT_WORKSPACE_NAME)
 
 
@@ -333,7 +332,6 @@ def _serves(found: Service, invocation: Invocation) -> bool:
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
-    """Return the home directory."""
     return Path(environ["HOME"]) if environ.get("HOME", "").startswith("/") else Path.home()
 
 

@@ -88,7 +88,6 @@ class _Run:
         return ask_confirmation(question, default=default, instead="`signet setup` asks again")
 
     def add(self, mark: str, subject: str, text: str) -> None:
-        """Add a line of the summary."""
         self.summary.append((f"{mark} {subject:<{WIDTH}}  ", text))
 
     def start(self) -> None:

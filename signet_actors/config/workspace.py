@@ -91,7 +91,6 @@ class Workspace:
 
     @property
     def memory_dir(self) -> Path:
-        """The directory of the database."""
         return self.root / "memory"
 
     @property

@@ -46,5 +46,4 @@ def parse_deletions(text: str | None) -> Deletions:
 
 
 def deletions_text(deletions: Deletions) -> str:
-    """Return the deletions in their stored form."""
     return json.dumps(deletions, separators=(",", ":"))

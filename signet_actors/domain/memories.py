@@ -250,7 +250,6 @@ def parse_tags(tags: str | Sequence[object] | None) -> tuple[str, ...]:
 
     Accepts an array, the same as JSON in a string, or a comma-separated string. A comma inside an array element also
     separates tags, because responses join tags with commas. Raises InvalidRequest (field ``tags``) for anything else.
-    Source: docs/decisions.md 31.
     """
     if tags is None:
         return ()

@@ -112,8 +112,6 @@ def check_clock(
     monotonic time that this process measured since the mark (or the suspicion) was stored; 0 if unknown, for example
     after a restart. ``operator_confirmed`` means that an operator confirmed the clock, which is final.
     ``on_demand``: a person asked for this sweep, who vouches for a clock that no sweep has seen yet.
-
-    Source: docs/reliability.md R16.
     """
     if operator_confirmed or (on_demand and mark_ms is None):
         return ClockDecision(ClockVerdict.CONFIRMED)

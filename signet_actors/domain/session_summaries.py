@@ -193,7 +193,6 @@ def _shortened(text: str) -> str:
 
 
 def memory_text(title: str, summary: str) -> str:
-    """Return the text of the memory that holds a summary."""
     return f"{PREFIX}{title}\n\n{summary}"
 
 

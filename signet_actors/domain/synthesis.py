@@ -77,7 +77,6 @@ class Group(NamedTuple):
 
     @property
     def versions(self) -> dict[str, int]:
-        """The versions of the memories by their ids."""
         return {source.id: source.version for source in self.sources}
 
     @property

@@ -60,17 +60,14 @@ class Resources:
 
     @property
     def rng(self) -> random.Random:
-        """The random number generator of the process."""
         return self.actor.rng
 
     @property
     def pipeline(self) -> PipelineV2Config:
-        """The current configuration."""
         return self.actor.config.memory.pipeline_v2
 
     @property
     def mode(self) -> PipelineMode:
-        """The pipeline mode of the current configuration."""
         return pipeline_mode(flags_of(self.pipeline))
 
     def reconfigure(self, config: Config) -> None:

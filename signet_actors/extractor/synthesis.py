@@ -98,7 +98,6 @@ class SynthesisModel:
         return None if model is None else model.state()
 
     async def close(self) -> None:
-        """Close the provider."""
         await self._own.close()
 
     def _model(self) -> ProviderManager | None:

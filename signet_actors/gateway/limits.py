@@ -111,8 +111,6 @@ class ChunkWriteLimiter:
 
     Requests beyond the limit wait in order of arrival; a request that would wait too long is shed. Serves one event
     loop.
-
-    Source: docs/reliability.md R13.
     """
 
     def __init__(self, at_once: int = CHUNKS_AT_ONCE, waiting: int = CHUNKS_WAITING) -> None:

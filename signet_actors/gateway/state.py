@@ -57,7 +57,6 @@ class RequestCounters:
     transcripts_skipped: int = 0
 
     def as_mapping(self) -> dict[str, int]:
-        """Return the counters by name."""
         return {
             "requests": self.requests,
             "in_flight": self.in_flight,
@@ -163,7 +162,6 @@ class GatewayState:
 
     @property
     def workspace(self) -> Path:
-        """The directory of the daemon."""
         return Path(self.boot.workspace)
 
     def is_up(self, role: str) -> bool:

@@ -71,7 +71,7 @@ class RecallTime(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, kw_only=True)
 class TimeWindow(FieldType):
-    """A ``RecallTime`` whose start and end are in storage form. Source: docs/compatibility.md "Temporal requests"."""
+    """A ``RecallTime`` whose start and end are in storage form."""
 
     argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
 

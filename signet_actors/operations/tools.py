@@ -158,7 +158,6 @@ def _telling(row: Mapping[str, Any], members: tuple[str, ...]) -> dict[str, Any]
 
 
 def _path_arguments(tool: Tool, operation: Operation[Any]) -> dict[str, str]:
-    """Return the argument of each parameter of the path."""
     return {name: tool.renamed.get(name, name) for name in PARAMETER.findall(operation.paths[0])}
 
 

@@ -85,7 +85,6 @@ class HttpCalls:
             ) from error
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._client.aclose()
 
     async def post(self, path: str, body: Any, shape: type[T], *, timeout_ms: int, max_bytes: int | None = None) -> T:

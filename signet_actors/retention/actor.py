@@ -134,7 +134,6 @@ class Retention:
         return max(0.0, next_due_ns / 1e9)
 
     def counters(self) -> dict[str, float]:
-        """Return metrics for the heartbeat."""
         return {
             "sweeps": self._purge.sweeps,
             "purged_rows": self._purge.rows,

@@ -303,7 +303,6 @@ class Searcher:
         return _FOLLOW_S if now < self._last_change_ns + _ACTIVE_NS else _FOLLOW_IDLE_S
 
     def counters(self) -> dict[str, float]:
-        """Return the counters that go with the heartbeat."""
         return {
             "index_pending": 0 if self.reader is None else self.reader.pending,
             "served": self._served,
@@ -315,7 +314,6 @@ class Searcher:
         }
 
     def drain(self) -> None:
-        """Close the reader's files."""
         if self.reader is not None:
             self.reader.close()
 

@@ -88,8 +88,6 @@ def lift_exact_matches(
 
     A raised score lies between the best other score and 1; it equals the best other one if that is 1. All other scores
     stay as they are, so that ``min_score`` keeps its meaning.
-
-    Source: docs/decisions.md 8; docs/quality.md rule 6.
     """
     is_exact = np.isin(seqs, named)
     identifiers = keyword_hits.identifiers[:_MAX_IDENTIFIERS]

@@ -187,7 +187,6 @@ class Reader:
         return Counted((policy, read.scope, filters.projects), self.columns.narrow(readable, filters.projects))
 
     def vector_legs(self) -> Iterable[VectorLeg]:
-        """Return the vector legs that are open."""
         return self._legs.values()
 
     def catch_up(self, step: Step = AT_START) -> bool:

@@ -96,7 +96,6 @@ class RowFlags:
         self.complete = not len(left) and self._checked >= columns.size
 
     def close(self) -> None:
-        """Close the file."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

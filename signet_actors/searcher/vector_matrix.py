@@ -142,7 +142,6 @@ class VectorMatrix:
         return True
 
     def close(self) -> None:
-        """Release the mapping."""
         self._unmap()
 
     def _is_ahead(self, snapshot: Snapshot) -> bool:

@@ -86,7 +86,6 @@ class InsertBuffer:
             self.flush()
 
     def contains(self, lookup_key: Hashable) -> bool:
-        """Return whether a buffered row has this lookup key."""
         return lookup_key in self._lookup_keys
 
     def flush(self) -> None:

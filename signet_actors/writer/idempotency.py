@@ -36,7 +36,6 @@ _tags: msgspec.json.Decoder[list[str]] = msgspec.json.Decoder(list[str])
 
 
 def client_key(command: WriterCommand) -> Idempotency | None:
-    """Return the client's key, for a command that carries one."""
     return command.idempotency if isinstance(command, KeyedRequest) else None
 
 

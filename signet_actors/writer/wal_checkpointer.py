@@ -106,7 +106,6 @@ class WalCheckpointer:
         self.frames = self._sizes.log_frames = frames
 
     def counters(self) -> dict[str, float]:
-        """Return metrics for the heartbeat."""
         return {"wal_frames": self.frames, "wal_blocked": float(self.is_blocked)}
 
     def run_due(self) -> None:

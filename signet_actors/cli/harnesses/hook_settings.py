@@ -188,7 +188,6 @@ class HookGroups:
         return installed(text, comments=self._comments)
 
     def connected(self, text: str | None, wanted: Groups) -> str:
-        """Return the text with exactly our wanted entries. Raises InvalidText."""
         return connected(text, wanted, comments=self._comments)
 
     def stripped(self, text: str, former: str | None = None) -> str:
@@ -196,7 +195,6 @@ class HookGroups:
         return stripped(text, former, comments=self._comments)
 
     def is_pure(self, entries: Groups) -> bool:
-        """Return whether all hooks in our groups are ours."""
         return all(is_ours(handler) for group in entries.values() for handler in group["hooks"])
 
     def is_blank(self, text: str) -> bool:

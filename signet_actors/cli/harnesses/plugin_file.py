@@ -53,7 +53,6 @@ class PluginFile:
         return True
 
     def is_blank(self, text: str) -> bool:
-        """Return whether nothing is in the text."""
         return not text.strip()
 
 

@@ -138,7 +138,6 @@ class Harness:
         return SettingsFile(path, self.servers.skips_mark)
 
     def instructions_of(self, environ: Mapping[str, str]) -> Path:
-        """Return its file for instructions."""
         return self.settings_directory(environ) / self.instructions[-1]
 
     def noted(self, environ: Mapping[str, str], agent: str | None) -> ConnectedHarness:

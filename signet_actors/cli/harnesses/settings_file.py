@@ -100,7 +100,6 @@ class Change:
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything changes."""
         return self.before != self.after
 
     def diff(self) -> str:

@@ -75,7 +75,6 @@ class TomlServer:
         return True
 
     def is_blank(self, text: str) -> bool:
-        """Return whether nothing is in the text."""
         return not text.strip()
 
 

@@ -33,7 +33,6 @@ _SESSIONS_READ: Final = 20
 
 
 def default_path(environ: Mapping[str, str]) -> Path:
-    """Return where Claude Code keeps the memory of all projects."""
     return claude_code_projects(environ)
 
 

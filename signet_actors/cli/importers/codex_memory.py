@@ -36,7 +36,6 @@ _UPDATED: Final = re.compile(r"updated_at=([0-9T:.+Z-]{10,40})")
 
 
 def default_path(environ: Mapping[str, str]) -> Path:
-    """Return where Codex keeps its memory."""
     return codex_home(environ) / _FOLDER
 
 

@@ -81,7 +81,6 @@ def claude_code_projects(environ: Mapping[str, str]) -> Path:
 
 
 def codex_home(environ: Mapping[str, str]) -> Path:
-    """Return the directory of Codex."""
     return Path(environ.get("CODEX_HOME") or _home(environ) / ".codex")
 
 

@@ -36,7 +36,6 @@ class PastSession:
 
     @property
     def name(self) -> str:
-        """The session and its source."""
         return f"{self.source} {self.key}"
 
     @property
@@ -46,7 +45,6 @@ class PastSession:
 
     @property
     def modified_at(self) -> str:
-        """When it was last written, in ISO form."""
         return iso(self.modified_ms)
 
     def is_below(self, directory: Path) -> bool:

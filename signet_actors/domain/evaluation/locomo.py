@@ -67,11 +67,9 @@ class Conversation(msgspec.Struct, frozen=True):
 
     @property
     def agent(self) -> str:
-        """Return the agent that owns these memories."""
         return f"conversation-{self.number}"
 
     def key(self, label: str) -> str:
-        """Return the key of the turn with this label."""
         return f"{self.number}:{label}"
 
     def memories(self) -> Iterator[StoredText]:

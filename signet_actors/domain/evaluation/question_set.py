@@ -21,7 +21,6 @@ class StoredText:
 
     @property
     def agent(self) -> str | None:
-        """Return the agent that owns the memory."""
         return self.line.get("agentId")
 
     def identity(self) -> tuple[object, ...]:

@@ -86,11 +86,7 @@ def needs_semantic_check(action: str, one: str, other: str, *, enabled: bool) ->
 
 
 def parse_semantic(answer: str | bytes) -> SemanticAnswer:
-    """Return the model's answer, or no contradiction if it cannot be read. Never raises.
-
-    Source: memory-pipeline.txt "Semantic Contradiction Detection"; docs/compatibility.md "Worked examples:
-    contradiction" (confidence).
-    """
+    """Return the model's answer, or no contradiction if it cannot be read. Never raises."""
     output = read_json(answer, ("contradicts",))
     if not isinstance(output.value, dict):
         return SemanticAnswer(parsed=False)

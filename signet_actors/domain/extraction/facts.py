@@ -108,10 +108,7 @@ def short(text: str, max_chars: int) -> str:
 
 
 def worth_extracting(content: str) -> bool:
-    """Return whether ``content`` is long enough to ask a model. A shorter text is already a fact, or contains none.
-
-    Source: docs/compatibility.md "Worked examples: extraction parsing".
-    """
+    """Return whether ``content`` is long enough to ask a model. A shorter text is already a fact, or contains none."""
     return len(content.strip()) >= MIN_INPUT_CHARS
 
 

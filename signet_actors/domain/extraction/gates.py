@@ -77,7 +77,6 @@ class PipelineSwitches(Protocol):
 
 
 def flags_of(switches: PipelineSwitches) -> PipelineFlags:
-    """Return the flags that the configuration sets."""
     return PipelineFlags(
         enabled=switches.enabled,
         shadow_mode=switches.shadow_mode,
@@ -210,7 +209,6 @@ def pipeline_mode(flags: PipelineFlags) -> PipelineMode:
 
 
 def extracts(mode: PipelineMode) -> bool:
-    """Return whether extraction jobs run in this mode."""
     return mode is not PipelineMode.OFF
 
 
@@ -301,10 +299,7 @@ def _check_target(proposal: Proposal, target: Target | None) -> GateOutcome | No
 def _check_fact(
     proposal: Proposal, applied: ProposalOutcome, min_confidence: float, duplicate_of: str | None
 ) -> GateOutcome:
-    """Check the fact before anything is written, in the documented order: confidence, emptiness, duplicate.
-
-    Source: memory-system.txt "Shadow Mode vs. Controlled Writes".
-    """
+    """Check the fact before anything is written, in the documented order: confidence, emptiness, duplicate."""
     if not proposal.fact.confidence >= min_confidence:
         return _not_applied(Reason.LOW_FACT_CONFIDENCE, proposal)
     if not has_token(proposal.fact.content):
@@ -352,9 +347,6 @@ def history_metadata(
     """Return the documented metadata of the proposal's history row: the proposal, its origin and its outcome.
 
     ``skippedReason``, ``blockedReason``, ``recordedReason`` and ``dedupedExistingId`` are present only if they apply.
-
-    Source: memory-system.txt "History and Audit Trail"; memory-pipeline.txt "Controlled Writes"; docs/compatibility.md
-    "Worked examples: decision".
     """
     metadata: dict[str, object] = {
         "runId": run_id,

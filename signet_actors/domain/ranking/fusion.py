@@ -127,7 +127,7 @@ def keyword_score(bm25: float) -> float: ...
 @overload
 def keyword_score(bm25: Floats) -> Floats: ...
 def keyword_score(bm25: Any) -> Any:
-    """Return ``|s| / (1 + |s|)``: monotone in the strength of the match, in [0, 1). Source: docs/decisions.md 6."""
+    """Return ``|s| / (1 + |s|)``: monotone in the strength of the match, in [0, 1)."""
     strength = np.abs(bm25)
     return strength / (1.0 + strength)
 

@@ -154,7 +154,6 @@ def english_phrases(query: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _words(folded: str) -> list[str]:
-    """Return the words of a text in lower case."""
     return "".join(char if char.isalnum() else " " for char in folded).split()
 
 

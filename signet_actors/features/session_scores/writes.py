@@ -75,7 +75,6 @@ def forget_quotes(tx: WriteTransaction, memory_id: str) -> None:
 
 
 def erase(tx: WriteTransaction, session_key: str, agent_id: str) -> None:
-    """Delete the scores of the session."""
     tx.execute(_ERASE, {"session_key": session_key, "agent_id": agent_id})
 
 

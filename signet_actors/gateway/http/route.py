@@ -186,8 +186,6 @@ class Call(Generic[RequestT]):
         """The client's Idempotency-Key, hashed with principal, agent and route, and a digest of the body; None if none.
 
         Two agents that choose the same key never see each other's responses. Raises InvalidRequest.
-
-        Source: docs/decisions.md 3.
         """
         key = self.headers.get("idempotency-key")
         if not key:
@@ -336,7 +334,6 @@ class Call(Generic[RequestT]):
         return await full_ids(self.ask_searcher, self.read, given, deleted_first=self.route.operation.deleted_first)
 
     def refuse_if_frozen(self) -> None:
-        """Raise MutationsFrozen while the kill switch is active."""
         if self.state.config.memory.pipeline_v2.mutations_frozen:
             raise MutationsFrozen
 

@@ -42,7 +42,6 @@ OUTCOME_ERRORS: Final[dict[str, OutcomeError]] = {
 
 
 def outcome_text(status: str, *, days: int = RECOVERY_DAYS) -> str:
-    """Return the text of an outcome that changed nothing."""
     return OUTCOME_ERRORS[status].text.format(days=days)
 
 

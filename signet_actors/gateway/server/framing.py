@@ -223,7 +223,6 @@ class HeadTracker:
             raise RequestRejected(headers_too_large(limits))
 
     def finish(self) -> None:
-        """Record that the head is complete and the body begins."""
         self.expected = self.started = False
 
     def await_next(self) -> None:

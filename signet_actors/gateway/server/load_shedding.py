@@ -56,7 +56,6 @@ class Deadline:
 
     @property
     def is_armed(self) -> bool:
-        """True while a callback is pending."""
         return self._timer is not None
 
     def arm(self, after_ms: float, callback: Callable[[], None]) -> None:
@@ -66,7 +65,6 @@ class Deadline:
         self._timer = self._loop.call_later(after_ms / 1000, self._expire, callback)
 
     def disarm(self) -> None:
-        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -62,7 +62,6 @@ class DaemonSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def uptime_s(self) -> float:
-        """Seconds since the daemon started."""
         return max(0, self.now_ms - self.started_at_ms) / 1000
 
 

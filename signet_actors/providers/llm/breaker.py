@@ -57,7 +57,6 @@ class CircuitBreaker:
 
     @property
     def probing(self) -> bool:
-        """True while a probe is in flight."""
         return self._probing
 
     def admit(self, now_ms: int) -> Permit | None:

@@ -123,7 +123,6 @@ class ProviderManager:
 
     @property
     def model(self) -> str:
-        """The model's name."""
         return self._selection.model
 
     def waits(self) -> tuple[str, int | None] | None:

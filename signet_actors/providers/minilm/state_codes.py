@@ -58,7 +58,6 @@ class StateCodes:
         self._text, self._tokens_of_text = text, _Tokens([tokens[at] for at in kept], units)
 
     def forget(self) -> None:
-        """Forget the text embedded last."""
         self._text, self._tokens_of_text = "", _NO_TOKENS
 
     def of_text(self, text: str) -> bytes:

@@ -82,7 +82,6 @@ class Backup:
 
     @property
     def running(self) -> bool:
-        """Return whether a backup is in progress."""
         return self._name is not None
 
     def reload(self, config: Config) -> None:

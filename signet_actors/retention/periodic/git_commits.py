@@ -49,9 +49,7 @@ class Process(Protocol):
         """Return the outcome, or None while it runs."""
         ...
 
-    def stop(self) -> None:
-        """End it."""
-        ...
+    def stop(self) -> None: ...
 
 
 class GitCommits:
@@ -88,11 +86,9 @@ class GitCommits:
 
     @property
     def running(self) -> bool:
-        """Return whether a process is at work."""
         return self._process is not None
 
     def reload(self, config: Config) -> None:
-        """Apply the new configuration."""
         if config.git != self._config:
             self._config = config.git
             self._seen, self._commit_ns = None, None

@@ -46,5 +46,4 @@ class IdleSessions:
         self.due_ns = self._clock.monotonic_ns() + wait_ms * 1_000_000
 
     def reload(self, config: Config) -> None:
-        """Apply the new time."""
         self._idle_ms = config.sessions.idle_minutes * _MINUTE_MS

@@ -81,7 +81,6 @@ class Purge:
 
     @property
     def running(self) -> bool:
-        """Return whether a sweep is in progress."""
         return self._sweep is not None
 
     def reload(self, config: Config) -> None:

@@ -47,9 +47,7 @@ class Process(Protocol):
         """Return the result, or None while it runs."""
         ...
 
-    def stop(self) -> None:
-        """End it."""
-        ...
+    def stop(self) -> None: ...
 
 
 class _FileState(NamedTuple):
@@ -90,7 +88,6 @@ class WorkspaceFiles:
 
     @property
     def running(self) -> bool:
-        """Return whether a process is at work."""
         return self._process is not None
 
     def reload(self, config: Config) -> None:

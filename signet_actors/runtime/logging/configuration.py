@@ -156,7 +156,6 @@ def set_level(limits: LoggingConfig) -> None:
 
 
 def first_line(text: object) -> str:
-    """Return the first line of a library's message."""
     return str(text).partition("\n")[0]
 
 

@@ -151,7 +151,6 @@ class FutureRequest(PendingRequest):
             self.future.set_exception(error)
 
     def cancel_timer(self) -> None:
-        """Cancel the timer that ends the request."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None

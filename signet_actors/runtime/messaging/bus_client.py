@@ -316,12 +316,10 @@ class BusClient(AsyncProcess):
 
     @property
     def writer_backlog(self) -> int:
-        """The number of unanswered requests to the writer."""
         return len(self._writer)
 
     @property
     def search_backlog(self) -> int:
-        """The number of queries that wait for a searcher."""
         return self._pool.waiting
 
     @property

@@ -88,12 +88,10 @@ class SearcherPool:
 
     @property
     def waiting(self) -> int:
-        """The number of queries in the queue."""
         return self._waiting_count
 
     @property
     def unanswered(self) -> int:
-        """The number of queries in the queue and with the searchers."""
         return len(self._pending)
 
     @property

@@ -42,5 +42,4 @@ def die_with_supervisor(supervisor_pid: int, number: int = signal.SIGKILL) -> bo
 
 
 def supervisor_is_alive(supervisor_pid: int) -> bool:
-    """Return whether the supervisor is still this process's parent."""
     return os.getppid() == supervisor_pid

@@ -45,7 +45,6 @@ class ForkedProcess:
         return self._code
 
     def kill(self) -> None:
-        """Send SIGKILL."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
 
@@ -89,7 +88,6 @@ class ChildProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the running process."""
         return self._process.pid if self._process is not None else None
 
     def launch(self, document: bytes) -> None:

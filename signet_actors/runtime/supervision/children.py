@@ -199,7 +199,6 @@ class Children:
         return self._by_name[name]
 
     def group(self, group: int) -> list[Child]:
-        """Return the children of one line of the tree."""
         return [child for child in self if child.group == group]
 
     def group_is_ready(self, group: int) -> bool:

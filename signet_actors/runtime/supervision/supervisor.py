@@ -138,7 +138,6 @@ class Supervisor:
         return self._exit_reason
 
     def states(self) -> TreeChanged:
-        """Return the current state of the tree."""
         return self._children.states()
 
     def run(self, signals: int) -> int:

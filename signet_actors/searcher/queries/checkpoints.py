@@ -31,7 +31,6 @@ _CHARS: Final = 2000
 
 
 def list_checkpoints(snapshot: Snapshot, query: ListCheckpoints) -> CheckpointsFound:
-    """Return the checkpoints that the caller may read, the newest first."""
     return CheckpointsFound(stored.readable(snapshot, query))
 
 

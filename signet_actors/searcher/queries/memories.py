@@ -72,7 +72,6 @@ def find_by_prefix(snapshot: Snapshot, query: FindByPrefix) -> FoundByPrefix:
 
 
 def resolve_ids(snapshot: Snapshot, query: ResolveIds) -> IdsResolved:
-    """Return the ids that each beginning may mean."""
     return IdsResolved([_meant(snapshot, beginning, query) for beginning in query.beginnings])
 
 

@@ -11,7 +11,6 @@ from signet_actors.store.reads import session_summaries as stored
 
 
 def listed(snapshot: Snapshot, query: ListSummaries) -> SummariesListed:
-    """Return a page of the summaries that the caller may read."""
     return SummariesListed(*stored.page(snapshot, query))
 
 

@@ -98,7 +98,6 @@ def _ending(snapshot: Snapshot, transcript: int) -> str:
 
 
 def past(snapshot: Snapshot, query: ListPastSessions) -> PastSessionsListed:
-    """Return a page of the sessions that the caller may read."""
     return PastSessionsListed(*stored.past(snapshot, query))
 
 

@@ -57,7 +57,6 @@ def run_page(snapshot: Snapshot, read: ReadScope, *, memory_id: str | None, limi
 
 
 def run_totals(snapshot: Snapshot) -> RunTotals:
-    """Return counts over all runs of the store."""
     return RunTotals(snapshot.value(_RUN_COUNT), snapshot.value(_UNDONE_COUNT), snapshot.value(_LAST_RUN))
 
 
@@ -67,7 +66,6 @@ def counters(snapshot: Snapshot, day: str) -> list[tuple[str, int, int]]:
 
 
 def usage_of_day(snapshot: Snapshot, day: str) -> list[UsageReport]:
-    """Return the use of each provider and model on the day."""
     return [UsageReport(*row) for row in snapshot.rows(_USAGE, {"day": day})]
 
 

@@ -24,12 +24,10 @@ def embedding_count(snapshot: Snapshot) -> int:
 
 
 def agent_count(snapshot: Snapshot) -> int:
-    """Return the number of registered agents."""
     return int(snapshot.value(_AGENTS))
 
 
 def session_count(snapshot: Snapshot) -> int:
-    """Return the number of sessions with a transcript."""
     return int(snapshot.value(_SESSIONS))
 
 

@@ -51,8 +51,6 @@ def check_ownership(path: Path, *, follow: bool = False) -> bool:
 
     Only the header bytes are read. SQLite never opens a foreign file, so it cannot change. ``follow`` allows a
     symbolic link. Raises ``ForeignDatabase``, and ``ConfigError`` if the path is not a regular file.
-
-    Source: docs/decisions.md 45.
     """
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY, follow=follow), "rb") as file:

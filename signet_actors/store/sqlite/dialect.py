@@ -45,7 +45,6 @@ class SqliteDialect:
         return total
 
     def members(self, name: str) -> str:
-        """Return the subquery for the column ``value`` of the list bound as ``name``."""
         return f"SELECT value FROM json_each(:{name})"
 
     def listed(self, values: Sequence[int] | Sequence[str]) -> str:
@@ -53,11 +52,9 @@ class SqliteDialect:
         return msgspec.json.encode(values).decode()
 
     def unix_ms(self, column: str) -> str:
-        """Return the expression for a stored time in milliseconds since 1970, NULL if it is no time."""
         return f"CAST(round(unixepoch({column}, 'subsec') * 1000) AS INTEGER)"
 
     def without_keys(self, column: str, *keys: str) -> str:
-        """Return the expression for the JSON object of a column without these keys."""
         paths = ", ".join(f"'$.{key}'" for key in keys)
         return f"json_remove({column}, {paths})"
 

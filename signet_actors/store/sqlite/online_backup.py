@@ -57,7 +57,6 @@ class OnlineBackup:
         self.remaining = 0
 
     def step(self, clock: Clock, budget_ns: int) -> bool:
-        """Copy pages for about ``budget_ns``; return True when the copy is complete and consistent."""
         until_ns = clock.monotonic_ns() + budget_ns
         while True:
             sync_point("writer.mid_backup")
@@ -67,7 +66,6 @@ class OnlineBackup:
                 return done
 
     def close(self) -> None:
-        """Close the copy. The file is incomplete unless ``step`` returned True."""
         with contextlib.suppress(apsw.Error):
             self._backup.finish()
         self._copy.close()

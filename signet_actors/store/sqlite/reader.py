@@ -28,7 +28,10 @@ _LAST_NUMBER: Final = "SELECT seq FROM sqlite_sequence WHERE name = ?"
 
 
 class SqliteReads:
-    """Reads through a connection, in whatever transaction it has open; what is committed if it has none."""
+    """Reads through a connection, in whatever transaction it has open; what is committed if it has none.
+
+    Methods without a docstring are described in ``store.engine``.
+    """
 
     dialect: SqliteDialect = DIALECT
 
@@ -36,15 +39,12 @@ class SqliteReads:
         self._connection = connection
 
     def rows(self, sql: str, bindings: Bindings = NO_BINDINGS) -> list[tuple[Any, ...]]:
-        """Return all rows of a SELECT."""
         return self._connection.execute(sql, bindings).fetchall()
 
     def one(self, sql: str, bindings: Bindings = NO_BINDINGS) -> Any | None:
-        """Return the first row, or None."""
         return self._connection.execute(sql, bindings).fetchone()
 
     def value(self, sql: str, bindings: Bindings = NO_BINDINGS) -> Any:
-        """Return the first column of the first row, or None."""
         row = self._connection.execute(sql, bindings).fetchone()
         return None if row is None else row[0]
 
@@ -94,20 +94,16 @@ class SqliteSnapshot(SqliteReads):
         self._is_over = is_over
 
     def check_often(self) -> None:
-        """Check the deadline after fewer steps from now on, because single steps of the next statement are slow."""
         self._connection.set_progress_handler(self._is_over, _STEPS_IF_EXPENSIVE)
 
     def check_preempted(self) -> None:
-        """Raise Preempted if a more urgent query waits. Call this only between steps that leave caches consistent."""
         if self._is_preempted is not None and self._is_preempted():
             raise Preempted
 
     def data_version(self) -> int:
-        """Return a number that differs after every commit of another connection."""
         return int(self.value(_DATA_VERSION))
 
     def stem(self, text: str) -> list[str]:
-        """Return the stemmed terms that the text index would store for ``text``."""
         return stem(self._connection, text)
 
     def postings(self, expression: str, least: int) -> str | None:
@@ -121,7 +117,6 @@ class SqliteSnapshot(SqliteReads):
         return listed
 
     def document_frequency(self, term: str) -> int:
-        """Return how many rows contain the stemmed term, from FTS5's vocabulary."""
         return self.value(_DOCUMENT_FREQUENCY, {"term": term}) or 0
 
     def terms(self, beginning: str, shortest: int, longest: int, most: int) -> list[str]:
@@ -136,11 +131,9 @@ class SqliteSnapshot(SqliteReads):
         return [term for (term,) in self.rows(_TERMS, bindings)]
 
     def has_vector_index(self, model: str, dimensions: int) -> bool:
-        """Return whether a vector of the model was ever stored."""
         return vec_table(self._connection, model, dimensions) is not None
 
     def nearest(self, model: str, dimensions: int, query: bytes, k: int) -> list[tuple[int, float]]:
-        """Return ``(embeddings.seq, cosine)`` of the ``k`` nearest (at most 4096) of the whole store, best first."""
         table = vec_table(self._connection, model, dimensions)
         return [] if table is None else nearest(self._connection, table, query, k)
 
@@ -155,20 +148,16 @@ class SqliteEngine(SqliteReads):
     """What the engines of readers and of the writer have in common."""
 
     def check_schema(self) -> None:
-        """Raise a ``StoreError`` unless the schema can be read; rows may still be damaged."""
         self._connection.execute("SELECT sql FROM sqlite_schema").fetchall()
         self._connection.execute("SELECT id FROM memories LIMIT 0").fetchall()
 
     def file_bytes(self) -> int:
-        """Return the size of the database file."""
         return os.stat(self._connection.filename).st_size
 
     def drop_cached_pages(self) -> None:
-        """Free SQLite's page cache; the next statements read the pages from the operating system's cache."""
         drop_cached_pages(self._connection)
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
 
@@ -213,5 +202,4 @@ class SqliteReader(SqliteEngine):
 
 
 def read_engine(path: Path) -> SqliteReader:
-    """Open the database for reading."""
     return SqliteReader(open_reader(path))

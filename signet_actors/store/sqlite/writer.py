@@ -51,11 +51,9 @@ class SqliteTransaction(SqliteReads):
         self._during_statement = during_statement
 
     def execute(self, sql: str, bindings: Bindings = NO_BINDINGS) -> None:
-        """Run one statement that returns no rows."""
         self._connection.execute(sql, bindings)
 
     def execute_long(self, sql: str, bindings: Bindings = NO_BINDINGS) -> None:
-        """Run one statement that may take long for few rows, because it writes long texts and their index."""
         with self._during_statement:
             self._connection.execute(sql, bindings)
 
@@ -73,7 +71,6 @@ class SqliteTransaction(SqliteReads):
 
     @property
     def is_open(self) -> bool:
-        """Whether SQLite has not rolled the transaction back because of an error."""
         return self._connection.in_transaction
 
     def total_changes(self) -> int:
@@ -86,7 +83,6 @@ class SqliteTransaction(SqliteReads):
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Undo the statements of the block if it raises; the transaction stays open."""
         self._connection.execute("SAVEPOINT command")
         try:
             yield
@@ -105,16 +101,13 @@ class SqliteTransaction(SqliteReads):
         sync_point("writer.after_commit")
 
     def vector_index(self, model: str, dimensions: int) -> Insert | None:
-        """Return the INSERT of ``(embeddings.seq, vector)`` into the ``vec0`` table of the model, or None."""
         table = vec_table(self._connection, model, dimensions)
         return None if table is None else Insert(table, _INDEX_COLUMNS)
 
     def create_vector_index(self, number: int, dimensions: int) -> Insert:
-        """Create the ``vec0`` table of the model with this ``embedding_models.id``; return its INSERT."""
         return Insert(create_vec_table(self._connection, number, dimensions), _INDEX_COLUMNS)
 
     def unindex_vector(self, model: str, dimensions: int, seq: int) -> None:
-        """Remove the vector from the ``vec0`` table of the model, if it is there."""
         table = vec_table(self._connection, model, dimensions)
         if table is not None:
             self._connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (seq,))
@@ -163,16 +156,12 @@ class SqliteWriter(SqliteEngine):
         heartbeat: Callable[[], None],
         keep: int,
     ) -> int:
-        """Apply all pending migrations and return their number; see ``migrate``."""
         return migrate(self._connection, path, clock, progress=progress, heartbeat=heartbeat, keep=keep)
 
     def report_progress(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` every few milliseconds from now on while SQLite executes a statement."""
         report_progress(self._connection, callback)
 
     def watch_log(self, callback: Callable[[int], None]) -> None:
-        """Call ``callback`` with the length of the log in pages after each commit."""
-
         def committed(_connection: apsw.Connection, _database: str, frames: int) -> int:
             callback(frames)
             return apsw.SQLITE_OK
@@ -180,23 +169,18 @@ class SqliteWriter(SqliteEngine):
         self._connection.set_wal_hook(committed)
 
     def checkpoint(self, mode: str) -> tuple[int, int]:
-        """Run a checkpoint; return ``(frames in the log, frames checkpointed)``, (-1, -1) if readers blocked it."""
         return checkpoint(self._connection, mode)
 
     def has_moved(self) -> bool:
-        """Return True if SQLite reports that the open file is no longer the one at its path."""
         return has_moved(self._connection)
 
     def database_bytes(self) -> int:
-        """Return the size of the database without its log."""
         return database_bytes(self._connection)
 
     def begin_backup(self, partial: Path) -> OnlineBackup:
-        """Begin a copy of the database in the file ``partial``."""
         return OnlineBackup(self._connection, partial)
 
     def object_errors(self) -> list[str]:
-        """Describe objects that are not part of the schema, and tables that could give out no further number."""
         found = [finding.text for finding in schema_findings(self._connection)[0] if finding.kind == STRUCTURE]
         return [*found, *sequence_errors(self._connection)]
 
@@ -212,7 +196,6 @@ class SqliteWriter(SqliteEngine):
         return scrub(self._connection, deep=deep)
 
     def repair_indexes(self) -> tuple[str, ...]:
-        """Rebuild derived data from the rows; return descriptions of what was done."""
         return repair_indexes(self._connection)
 
 

@@ -96,15 +96,11 @@ def erase_events(tx: WriteTransaction, seqs: Sequence[int]) -> None:
 
 
 def delete_events(tx: WriteTransaction, seqs: Sequence[int]) -> None:
-    """Delete these events."""
     tx.execute(_DELETE_EVENTS.format(tx.dialect.members("seqs")), {"seqs": tx.dialect.listed(seqs)})
 
 
 def erase_content(tx: WriteTransaction, memory_id: str, memory_seq: int) -> None:
-    """Remove the content of an erased memory from its events, which stay, and their reasons, which may quote it.
-
-    Source: docs/reliability.md R23.
-    """
+    """Remove the content of an erased memory from its events, which stay, and their reasons, which may quote it."""
     without = tx.dialect.without_keys
     tx.execute(_ERASE_OWN.format(without("metadata", _FACT, _REASON, KEY)), {"id": memory_id})
     # What a model said about it may be in the history of another memory: the proposal's source or target.

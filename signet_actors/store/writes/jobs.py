@@ -180,7 +180,6 @@ def erase_texts(tx: WriteTransaction, memory_id: str, harmless: tuple[str, str],
 
 
 def delete_pending(tx: WriteTransaction, memory_id: str) -> None:
-    """Delete the memory's pending jobs."""
     tx.execute(_DELETE_PENDING, {"memory_id": memory_id})
 
 

@@ -152,7 +152,6 @@ def ready(reads: Reads, kind: str, bounds: Bounds, limit: int, *, newest_first: 
 
 
 def is_any_ready(reads: Reads, kind: str, bounds: Bounds) -> bool:
-    """Return whether a job of the kind may be leased."""
     return reads.one(_READY.format("ASC"), bounds.bindings(kind, 1)) is not None
 
 
@@ -164,7 +163,6 @@ def next_due(reads: Reads, kind: str, now: str, poison_error: str, *, others: bo
 
 
 def is_poison_job_leased(reads: Reads, poison_error: str) -> bool:
-    """Return whether a poison job is leased."""
     return reads.one(_POISON_JOB_LEASED, {"poison_error": poison_error}) is not None
 
 
@@ -201,7 +199,6 @@ def lease(
 
 
 def renew(tx: WriteTransaction, seq: int, expires_ns: int) -> None:
-    """Set when the job's lease expires."""
     tx.execute(_RENEW, {"expires_ns": expires_ns, "seq": seq})
 
 

@@ -197,7 +197,6 @@ def readable_by_id(tx: WriteTransaction, memory_id: str, read: ReadScope) -> Sto
 
 
 def live_by_hash(tx: WriteTransaction, scope: Scope, digest: str) -> StoredRow | None:
-    """Return the live row with this content in the scope."""
     return _row(tx, _LIVE_BY_HASH, in_scope(scope, hash=digest))
 
 
@@ -207,7 +206,6 @@ def other_live_by_hash(tx: WriteTransaction, scope: Scope, digest: str, seq: int
 
 
 def by_idempotency_key(tx: WriteTransaction, scope: Scope, key: str) -> StoredRow | None:
-    """Return the row, live or deleted, that has this idempotency key in the scope."""
     return _row(tx, _BY_IDEMPOTENCY_KEY, in_scope(scope, key=key))
 
 
@@ -238,7 +236,6 @@ def is_content_deleted(tx: WriteTransaction, scope: Scope, digest: str) -> bool:
 
 
 def exists(tx: WriteTransaction, memory_id: str) -> bool:
-    """Return whether the memory is stored, live or deleted."""
     return tx.one(_EXISTS, {"id": memory_id}) is not None
 
 
@@ -298,7 +295,6 @@ def mark_live(tx: WriteTransaction, seq: int, *, updated_at: str, updated_by: st
 
 
 def delete(tx: WriteTransaction, seq: int) -> None:
-    """Delete the row."""
     tx.execute_long(_DELETE, {"seq": seq})
 
 
@@ -323,7 +319,6 @@ def set_idempotency_key(tx: WriteTransaction, seq: int, key: str) -> None:
 
 
 def clear_idempotency_key(tx: WriteTransaction, seq: int) -> None:
-    """Take the row's key from it."""
     tx.execute(_CLEAR_IDEMPOTENCY_KEY, {"seq": seq})
 
 
@@ -339,7 +334,6 @@ def add_tags(tx: WriteTransaction, seq: int, tags: Iterable[str]) -> None:
 
 
 def delete_temporal_edges(tx: WriteTransaction, memory_id: str) -> None:
-    """Delete the memory's temporal edges."""
     tx.execute(_DELETE_EDGES, {"id": memory_id})
 
 

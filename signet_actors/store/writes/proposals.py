@@ -141,7 +141,6 @@ _DELETE_SHOWN: Final = "DELETE FROM shown_memories WHERE memory_seq = :seq"
 
 
 def insert_run(tx: WriteTransaction, run: NewRun) -> None:
-    """Insert the run."""
     tx.insert(_RUNS, (*run, "{}"))
 
 
@@ -222,7 +221,6 @@ def mark_approved(
 def mark_rejected(
     tx: WriteTransaction, proposal_id: str, *, outcome: str, reviewed_by: str, now: str, undo_note: str | None
 ) -> None:
-    """Close the proposal as rejected."""
     tx.execute(
         _REJECT,
         {"outcome": outcome, "reviewed_by": reviewed_by, "now": now, "undo_note": undo_note, "id": proposal_id},
@@ -230,7 +228,6 @@ def mark_rejected(
 
 
 def set_outcome(tx: WriteTransaction, proposal_id: str, outcome: str) -> None:
-    """Set the outcome of the proposal."""
     tx.execute(_SET_OUTCOME, {"outcome": outcome, "id": proposal_id})
 
 
@@ -242,7 +239,7 @@ def set_undo_note(tx: WriteTransaction, proposal_id: str, note: str) -> None:
 def erase_texts(tx: WriteTransaction, memory_id: str, memory_seq: int) -> None:
     """Clear content and reason of proposals from, for or about the memory, and the reasons of those shown it.
 
-    Must run after ``history.erase_content``, which finds the events by the same rows. Source: docs/reliability.md R23.
+    Must run after ``history.erase_content``, which finds the events by the same rows.
     """
     for sql in _ERASE_ABOUT:
         tx.execute(sql, {"id": memory_id})

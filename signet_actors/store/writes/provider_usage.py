@@ -78,7 +78,6 @@ def record(tx: WriteTransaction, usage: Usage) -> None:
 
 
 def count(tx: WriteTransaction, day: str, name: str, number: int) -> None:
-    """Increase a counter of the pipeline."""
     tx.execute(_COUNT, {"day": day, "name": name, "number": number})
 
 

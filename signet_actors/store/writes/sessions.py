@@ -126,7 +126,6 @@ def leave_out(tx: WriteTransaction, marks: Sequence[bytes]) -> None:
 
 
 def is_left_out(tx: WriteTransaction, mark: bytes | None) -> bool:
-    """Return whether the turn with this mark is noted."""
     return mark is not None and tx.one(_IS_LEFT_OUT, {"mark": mark}) is not None
 
 

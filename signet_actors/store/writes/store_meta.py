@@ -26,7 +26,6 @@ def value(tx: WriteTransaction, key: str) -> str | None:
 
 
 def put(tx: WriteTransaction, key: str, value: str) -> None:
-    """Set the value of the key."""
     tx.execute(_PUT, {"key": key, "value": value})
 
 
@@ -36,7 +35,6 @@ def put_if_new(tx: WriteTransaction, key: str, value: str) -> None:
 
 
 def delete(tx: WriteTransaction, key: str) -> None:
-    """Delete the key."""
     tx.execute(_DELETE, {"key": key})
 
 

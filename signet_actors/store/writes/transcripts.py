@@ -176,7 +176,6 @@ def last_turn(tx: WriteTransaction, transcript: int) -> KeyedTurn | None:
 
 
 def insert_turns(tx: WriteTransaction, rows: Sequence[TurnRow]) -> None:
-    """Insert the turns in their order."""
     tx.insert(_TURNS, [value for row in rows for value in row])
 
 

@@ -228,7 +228,7 @@ def protection_reason(source: StoredRow, target: StoredRow) -> str | None:
     """Return why no proposal may change this memory, whatever gates and approvals allow; None if one may.
 
     Protected are the source of the fact, every memory in another scope, and constraints. A person who wants the change
-    makes it directly. Source: docs/security.md "Poisoned memories".
+    makes it directly.
     """
     if target.id == source.id:
         return OWN_SOURCE

@@ -39,7 +39,6 @@ def enforce_rate(context: CommandContext, action: str, *, cooldown_ms: int, hour
 
 
 def record(context: CommandContext, action: str, principal: Principal, *, affected: int) -> None:
-    """Record the repair in the history."""
     history.record(context, SYSTEM, "none", principal, reason=action, metadata={"repair": action, "affected": affected})
 
 
