@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -275,6 +275,17 @@ def _resolve_source(source: str) -> str:
         return source
 
 
+_MAY_COME_BACK: Final = ", and what was erased since, or said while memory was switched off, may come back"
+_CARRIED: Final = (
+    "What was erased since then, or said while memory was switched off, does not come back (`signet recover` brings a"
+    " memory back that was deleted permanently)."
+)
+_NOT_CARRIED: Final = (
+    "What was erased since then may be there again: erase it once more, also after `signet backfill`. That memory was"
+    " switched off for a session since then is not known any more: what was said in it may be stored."
+)
+
+
 def _restore_question(workspace: Path, found: dict[str, Any]) -> str:
     """Return the question, which names the file, its age, and what would be lost."""
     age = _age(found)
@@ -288,8 +299,8 @@ def _restore_question(workspace: Path, found: dict[str, Any]) -> str:
         lacking = "an unknown number (their ids cannot be read)" if missing is None else missing or "none"
         lost = (
             f"Of the {_memories(before)} in the database, the backup lacks {lacking}; changes since it"
-            " was made are not in it either, and what was erased since may come back. The database is moved aside, not"
-            " deleted."
+            f" was made are not in it either{'' if found.get('carried_over') else _MAY_COME_BACK}. The database is"
+            " moved aside, not deleted."
         )
     for name in found.get("ahead") or []:
         lost += f"\n{_not_used(name)}"
@@ -314,7 +325,7 @@ def _print_restored(result: dict[str, Any], environ: dict[str, str]) -> None:
     if age:
         made = full_time_text(result.get("made_at"))
         print_result(f"It was made at {made}; changes of the {age} since then are not in it.")
-        print_result("What was erased since then may be there again: erase it once more, also after `signet backfill`.")
+        print_result(_CARRIED if result.get("carried_over") else _NOT_CARRIED)
     elif result.get("made_at"):
         print_result(
             f"By its name it was made at {result['made_at']}, in the future: the clock was wrong then, or is now."

@@ -27,6 +27,7 @@ from signet_actors.config.workspace_holder import is_locked
 from signet_actors.domain.backups import newest_first, parse_backup_name
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import CheckIncomplete, ConfigError, ExitCode, ForeignDatabase, WorkspaceLocked
+from signet_actors.features.session_scores import writes as scores
 from signet_actors.runtime.file_draft import FileDraft
 from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.processes.parent_death import die_with_supervisor, supervisor_is_alive
@@ -34,11 +35,13 @@ from signet_actors.runtime.supervision.workspace_lock import FileLock, Workspace
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.errors import StoreError
 from signet_actors.store.reads.stats import live_ids, live_memories
-from signet_actors.store.sqlite.connect import check_ownership
+from signet_actors.store.sqlite.connect import check_ownership, open_copy
 from signet_actors.store.sqlite.database_files import nonempty_logs, refuse_unsafe_files, sibling
 from signet_actors.store.sqlite.migrate import load_migrations
 from signet_actors.store.sqlite.reader import read_engine
 from signet_actors.store.sqlite.stale_log import forget_runs
+from signet_actors.store.sqlite.writer import SqliteWriter
+from signet_actors.store.writes import carry_over
 from signet_actors.writer.backup import verify_backup
 
 LATEST: Final = "latest"
@@ -54,7 +57,8 @@ class RestoreReport(msgspec.Struct, omit_defaults=True):
     """What the command prints. ``age_ms`` is how much time is lost; None if the file name does not tell.
 
     ``ahead`` are the backups that were passed over because their names are in the future. ``missing`` is how many live
-    memories of the present database the backup lacks; only a preview counts them.
+    memories of the present database the backup lacks; only a preview counts them. ``carried_over``: the restored
+    database knows for which sessions memory was switched off since, and what was erased; None without a present one.
     """
 
     ok: bool
@@ -66,6 +70,7 @@ class RestoreReport(msgspec.Struct, omit_defaults=True):
     memories_before: int | None = None
     memories_after: int | None = None
     missing: int | None = None
+    carried_over: bool | None = None
     other: str | None = None
     ahead: list[str] = []
 
@@ -163,6 +168,11 @@ def restore(
             f"{path} has schema {schema}, but this release supports schemas up to {newest}: install the newer release"
         )
         return RestoreReport(False, [text]), ExitCode.CONFIG
+    try:
+        carried_over = _carry_over(workspace.database, incoming, iso(now_ms))
+    except StoreError as error:
+        _remove_incoming(workspace)
+        return RestoreReport(False, [f"the copy of {path} could not be completed: {error}"]), ExitCode.IO_ERROR
     fsync_path(incoming)
     report = RestoreReport(
         True,
@@ -170,7 +180,8 @@ def restore(
         made_at=None if name is None else iso(name.made_ms),
         age_ms=None if name is None or name.is_ahead_of(now_ms) else max(0, now_ms - name.made_ms),
         memories_before=_count_memories(workspace.database),
-        memories_after=memories,
+        memories_after=_count_memories(incoming) if carried_over else memories,
+        carried_over=carried_over,
         ahead=ahead,
     )
     if preview:
@@ -271,6 +282,37 @@ def _write_decision(workspace: Workspace, aside: Path, parent_pid: int) -> bool:
         draft.replace()
     fsync_path(workspace.daemon_dir)
     sync_point("restore.decided")
+    return True
+
+
+def _carry_over(present: Path, incoming: Path, now: str) -> bool | None:
+    """Let the copy know what must not be stored or shown again by the present database, and is not in the backup.
+
+    Return None if there is no present database, False if it cannot be read, or one of both has another schema than this
+    release. Raises StoreError if the copy cannot be written.
+    """
+    if not present.exists():
+        return None
+    newest = len(load_migrations())
+    try:
+        replaced = read_engine(present)
+        try:
+            if replaced.schema_version() != newest or _schema(incoming) != newest:
+                return False
+            carried = carry_over.read(replaced)
+        finally:
+            replaced.close()
+    except (StoreError, UnicodeDecodeError):
+        return False
+    copy = SqliteWriter(open_copy(incoming))
+    try:
+        with copy.begin() as tx:
+            carry_over.write(tx, carried, now)
+            for agent_id, key in carried.forgotten:
+                scores.erase(tx, key, agent_id)
+            tx.commit()
+    finally:
+        copy.close()
     return True
 
 

@@ -300,7 +300,23 @@ def test_a_restore_needs_no_readable_database(workspace: Workspace) -> None:
     workspace.database.write_bytes(b"\0" * 8192)
     workspace.database.with_name("memories.db-wal").unlink()
     told, code = restore(workspace, "latest", now_ms=NOW)
-    assert (code, told.memories_before) == (ExitCode.OK, None)
+    assert (code, told.memories_before, told.carried_over) == (ExitCode.OK, None, False)
+    assert contents(workspace.database) == old
+
+
+@pytest.mark.parametrize("case", ["of an older release", "with a damaged table", "missing"])
+def test_a_restore_says_whether_it_knows_what_the_replaced_database_did(workspace: Workspace, case: str) -> None:
+    old, _, _ = two_generations(workspace)
+    connection = open_copy(workspace.database)
+    if case == "of an older release":
+        connection.pragma("user_version", SCHEMA - 1)
+    else:
+        connection.execute("DROP TABLE left_out_turns")
+    connection.close()
+    if case == "missing":
+        workspace.database.unlink()
+    told, code = restore(workspace, "latest", now_ms=NOW)
+    assert (code, told.carried_over) == (ExitCode.OK, None if case == "missing" else False)
     assert contents(workspace.database) == old
 
 

@@ -187,6 +187,7 @@ PREVIEW: Final = {
     "memories_before": 12,
     "memories_after": 11,
     "missing": 1,
+    "carried_over": True,
 }
 
 
@@ -364,10 +365,10 @@ SCENES: Final[dict[str, tuple[Scene, ...]]] = {
     ),
     "restore": (
         Scene("yes", restored(), typed="y\n"),
-        Scene("no", restored(missing=0), typed="n\n"),
+        Scene("no", restored(missing=0, carried_over=False), typed="n\n"),
         Scene("no answer", restored()),
         Scene("of unknown age, without a database", restored(database=False, age_ms=None, made_at=None)),
-        Scene("the database cannot be read", restored(memories_before=None), typed="y\n"),
+        Scene("the database cannot be read", restored(memories_before=None, carried_over=False), typed="y\n"),
         Scene("the backup is damaged", restored(74, findings=["the backup is damaged: " + HOSTILE], other="x.db")),
     ),
     "pipeline-undo": (

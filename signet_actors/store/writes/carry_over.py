@@ -1,0 +1,79 @@
+"""Statements with which a restored database takes over what the replaced one knows must not be stored or shown again.
+
+Source: docs/operations.md "Restore"; docs/guides/hooks.md "Sessions".
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from signet_actors.store.engine import Insert, Reads, WriteTransaction
+from signet_actors.store.writes import checkpoints, embeddings, memories, sessions, transcripts
+from signet_actors.store.writes.history import HISTORY, HistoryRow
+from signet_actors.store.writes.sessions import ContextRow
+from signet_actors.store.writes.transcripts import TranscriptRow
+
+_PAUSES: Final = "SELECT p.session_key, p.began_at, p.ended_at FROM session_pauses p"
+_PUT_PAUSE: Final = Insert(
+    "session_pauses",
+    ("session_key", "began_at", "ended_at"),
+    "ON CONFLICT (session_key, began_at) DO UPDATE SET ended_at = excluded.ended_at",
+)
+_LEFT_OUT: Final = "SELECT l.mark FROM left_out_turns l"
+_OFF: Final = f"SELECT {', '.join(ContextRow._fields)} FROM session_contexts WHERE bypassed = 1"
+_SET_BYPASSED: Final = (
+    "UPDATE session_contexts SET bypassed = EXISTS (SELECT 1 FROM session_pauses p"
+    " WHERE p.session_key = session_contexts.session_key AND p.ended_at IS NULL) WHERE session_key = :session_key"
+)
+_FORGOTTEN: Final = "SELECT t.agent_id, t.session_key FROM session_transcripts t WHERE t.forgotten_at IS NOT NULL"
+_ERASED: Final = (
+    f"SELECT {', '.join(f'h.{name}' for name in HistoryRow._fields)} FROM memory_history h"
+    " WHERE h.event = 'deleted' AND h.metadata ->> 'hard' = 1"
+    " AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = h.memory_id) ORDER BY h.seq"
+)
+_LIVE: Final = "SELECT m.seq, m.updated_at FROM memories m WHERE m.id = :id AND m.is_deleted = 0"
+
+
+class Carried(NamedTuple):
+    """What is taken over: when memory was off for which session, the marks of turns that were left out then, sessions
+    for which it is off, the agents and keys of forgotten sessions, and the deletions of memories for good.
+    """
+
+    pauses: list[tuple[str, str, str | None]]
+    left_out: list[bytes]
+    off: list[ContextRow]
+    forgotten: list[tuple[str, str]]
+    erased: list[HistoryRow]
+
+
+def read(replaced: Reads) -> Carried:
+    """Return what the replaced database knows."""
+    return Carried(
+        pauses=[(key, began_at, ended_at) for key, began_at, ended_at in replaced.rows(_PAUSES)],
+        left_out=[mark for (mark,) in replaced.rows(_LEFT_OUT)],
+        off=[ContextRow(*row) for row in replaced.rows(_OFF)],
+        forgotten=[(agent_id, key) for agent_id, key in replaced.rows(_FORGOTTEN)],
+        erased=[HistoryRow(*row) for row in replaced.rows(_ERASED)],
+    )
+
+
+def write(tx: WriteTransaction, carried: Carried, now: str) -> None:
+    """Let the restored database know it. Erased memories are forgotten, and can be recovered for the usual time."""
+    tx.insert(_PUT_PAUSE, [value for row in carried.pauses for value in row])
+    sessions.leave_out(tx, carried.left_out)
+    for context in carried.off:
+        sessions.put(tx, context)
+    for key in {key for key, *_ in carried.pauses}:
+        tx.execute(_SET_BYPASSED, {"session_key": key})
+    for agent_id, key in carried.forgotten:
+        checkpoints.erase(tx, key, agent_id)
+        found = transcripts.find(tx, agent_id, key)
+        row = TranscriptRow(key, agent_id, None, None, "text", now, now)
+        transcripts.mark_forgotten(tx, transcripts.insert(tx, row) if found is None else found.seq, now)
+    for event in carried.erased:
+        found_row = tx.one(_LIVE, {"id": event.memory_id})
+        if found_row is not None:
+            seq, updated_at = found_row
+            memories.mark_deleted(tx, seq, deleted_at=max(now, updated_at), updated_by=event.changed_by)
+            embeddings.hide_all(tx, event.memory_id)
+            tx.insert(HISTORY, event)
