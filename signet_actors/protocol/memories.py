@@ -120,22 +120,6 @@ class Memory(msgspec.Struct, frozen=True):
     updated_by: str | None
 
 
-class HistoryEvent(msgspec.Struct, frozen=True):
-    """One audit event; ``metadata`` is JSON text or None. Event names: docs/decisions.md 32."""
-
-    id: str
-    event: str
-    old_content: str | None
-    new_content: str | None
-    changed_by: str
-    actor_type: str | None
-    reason: str | None
-    metadata: str | None
-    created_at: str
-    session_id: str | None
-    request_id: str | None
-
-
 class Job(msgspec.Struct, frozen=True):
     """A row of ``memory_jobs`` without its payload. Times are ISO text; states: docs/decisions.md 13."""
 

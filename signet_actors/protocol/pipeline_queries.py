@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from signet_actors.operations.pipeline import DeadReport, UsageReport
-from signet_actors.operations.runs import RunReport
+from signet_actors.operations.runs import RejectedReport, RunReport
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Message, Request
 
@@ -128,15 +128,6 @@ class Relation(msgspec.Struct, frozen=True):
     target_type: str | None = None
 
 
-class RejectedRow(msgspec.Struct, frozen=True):
-    """The beginning of a fact that never became a proposal, and why; kept with the job's result."""
-
-    content: str
-    type: str
-    confidence: float
-    reason: str
-
-
 class RunFound(Message, frozen=True, tag="searcher.run_found"):
     """The run with its proposals in order; None if it does not exist or the caller may not read its memory.
 
@@ -147,7 +138,7 @@ class RunFound(Message, frozen=True, tag="searcher.run_found"):
     run: RunReport | None
     proposals: list[ProposalRow] = []
     entities: list[Relation] = []
-    rejected: list[RejectedRow] = []
+    rejected: list[RejectedReport] = []
     rejected_counts: dict[str, int] = {}
     warnings: list[str] = []
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from signet_actors.domain.workspace_git import GitAction, GitExchange, GitState
+from signet_actors.operations.status import RetentionReport
 from signet_actors.protocol.message import Failure, Message, Request
 from signet_actors.protocol.writer import Purged
 
@@ -35,21 +36,8 @@ class SweepNow(Request[Swept], frozen=True, tag="retention.sweep_now"):
     confirm_clock: bool = False
 
 
-class RetentionStatus(Message, frozen=True, tag="retention.status"):
-    """The status of retention. Times are ISO text, or milliseconds where the name says so.
-
-    ``last_counts`` maps steps to rows removed by the last finished sweep. ``suspended_reason`` is set while purging
-    waits for the clock or the writer. ``last_backup_at`` is when the newest verified backup was made;
-    ``scrub_findings`` lists what the last check found wrong with the database.
-    """
-
-    last_sweep_at: str | None
-    next_sweep_in_ms: int
-    last_counts: dict[str, int]
-    suspended_reason: str | None
-    last_backup_at: str | None = None
-    backup_problem: str | None = None
-    scrub_findings: list[str] = []
+class RetentionStatus(RetentionReport, Message, frozen=True, tag="retention.status"):
+    """The reply to ``GetRetentionStatus``."""
 
 
 class GetRetentionStatus(Request[RetentionStatus], frozen=True, tag="retention.get_status"):

@@ -11,9 +11,10 @@ import msgspec
 from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
 from signet_actors.operations.forget import ForgetCandidate
+from signet_actors.operations.memories import HistoryItem
 from signet_actors.protocol.checkpoints import CheckpointQuery, CheckpointQueryReply
 from signet_actors.protocol.embeddings import EmbeddingHealth, EmbeddingsExported, ExportEmbeddings, GetEmbeddingHealth
-from signet_actors.protocol.memories import Filters, HistoryEvent, Job, Memory, ReadScope, Wording
+from signet_actors.protocol.memories import Filters, Job, Memory, ReadScope, Wording
 from signet_actors.protocol.message import Answered, Failure, Message, Request
 from signet_actors.protocol.pipeline_queries import PipelineAnswer, PipelineQuery
 from signet_actors.protocol.session_summaries import SummaryQuery, SummaryQueryReply
@@ -297,7 +298,7 @@ class ResolveIds(Request[IdsResolved], frozen=True, tag="searcher.resolve_ids"):
 class HistoryFound(Message, frozen=True, tag="searcher.history_found"):
     """Events, oldest first; None if the memory does not exist or the caller may not read it."""
 
-    events: list[HistoryEvent] | None
+    events: list[HistoryItem] | None
 
 
 class GetHistory(Request[HistoryFound], frozen=True, tag="searcher.get_history"):

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from signet_actors.operations.session_memories import SessionMetrics
+from signet_actors.operations.session_memories import SessionMemoryBody, SessionMetrics
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import KeyedRequest, Message, Principal, Request
 
@@ -54,27 +54,11 @@ class RecordFeedback(KeyedRequest[FeedbackRecorded], frozen=True, tag="writer.re
     principal: Principal
 
 
-class SessionMemory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A memory that a session was offered. ``feedback``: the mean of ``feedback_count`` ratings."""
-
-    id: str
-    content: str
-    type: str
-    source: str
-    rank: int
-    was_injected: bool
-    fts_hit_count: int
-    relevance_score: float | None
-    feedback: float | None
-    feedback_count: int
-    created_at: str
-
-
 class SessionMemoriesFound(Message, frozen=True, tag="searcher.session_memories_found"):
     """A page, in the order in which the session was offered them. ``known``: something is stored of the session."""
 
     known: bool
-    memories: list[SessionMemory]
+    memories: list[SessionMemoryBody]
     metrics: SessionMetrics
 
 

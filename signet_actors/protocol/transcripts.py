@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from signet_actors.domain.transcripts.turns import Role, TranscriptFormat
+from signet_actors.operations.transcripts import PastSessionBody
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import KeyedRequest, Message, Principal, Request
 
@@ -235,24 +236,10 @@ class ListSpans(Request[SpansListed], frozen=True, tag="searcher.list_spans"):
     with_ends: bool = False
 
 
-class PastSession(msgspec.Struct, frozen=True, array_like=True):
-    """A session with a transcript. ``prompt``: the beginning of its first; ``summary``: that of its summary, if any."""
-
-    session_key: str
-    agent_id: str
-    harness: str | None
-    project: str | None
-    started_at: str
-    updated_at: str
-    turns: int
-    prompt: str | None
-    summary: str | None
-
-
 class PastSessionsListed(Message, frozen=True, tag="searcher.past_sessions_listed"):
     """A page of sessions, and the number of all."""
 
-    sessions: list[PastSession]
+    sessions: list[PastSessionBody]
     total: int
 
 

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from signet_actors.errors import ErrorCode
+from signet_actors.operations.status import WriterReport
 from signet_actors.protocol.backups import AdvanceBackup, BackupProgress
 from signet_actors.protocol.checkpoints import CheckpointRecorded, RecordCheckpoint
 from signet_actors.protocol.leases import (
@@ -382,20 +383,8 @@ class PurgeStep(Request[Purged], frozen=True, tag="writer.purge_step"):
     limit: int
 
 
-class WriterStatus(Message, frozen=True, tag="writer.status"):
-    """The writer's counters since it started; ``wal_bytes`` is the current size of the WAL file.
-
-    ``damage`` says why every write is refused until the database is restored; None while it is intact.
-    """
-
-    commits: int
-    rows: int
-    largest_batch: int
-    wal_bytes: int
-    storage_full: bool
-    schema_version: int
-    sqlite_version: str
-    damage: str | None = None
+class WriterStatus(WriterReport, Message, frozen=True, tag="writer.status"):
+    """``damage`` says why every write is refused until the database is restored; None while it is intact."""
 
 
 class GetWriterStatus(Request[WriterStatus], frozen=True, tag="writer.get_status"):

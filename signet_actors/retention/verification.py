@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
 _KILL_WAIT_S = 5.0
 
 
-class VerificationResult(NamedTuple):
+class VerificationResult(msgspec.Struct, frozen=True):
     """Whether the copy is a backup now; if not, ``findings`` (kind, text), or ``detail`` if the check itself failed."""
 
     ok: bool
@@ -34,13 +34,6 @@ class VerificationHandle(Protocol):
     def stop(self) -> None:
         """End the check and discard its result."""
         ...
-
-
-class _VerifierOutput(msgspec.Struct):
-    ok: bool
-    findings: list[tuple[str, str]]
-    memories: int
-    detail: str | None = None
 
 
 class Verification:
@@ -63,10 +56,10 @@ class Verification:
             return None
         output = self._read()
         try:
-            verdict = msgspec.json.decode(output, type=_VerifierOutput)
+            verdict = msgspec.json.decode(output, type=VerificationResult)
         except msgspec.MsgspecError:
             return VerificationResult(False, [], 0, f"the check of the copy failed (exit code {code})")
-        return VerificationResult(verdict.ok and code == 0, verdict.findings, verdict.memories, verdict.detail)
+        return msgspec.structs.replace(verdict, ok=verdict.ok and code == 0)
 
     def stop(self) -> None:
         """Kill the process if it still runs."""

@@ -11,7 +11,8 @@ import pytest
 from signet_actors.config.pipeline_schema import GuardrailsConfig, MemoryConfig, PipelineV2Config
 from signet_actors.config.schema import Config
 from signet_actors.errors import Busy, OutcomeUnknown, StorageFull
-from signet_actors.protocol.memories import HistoryEvent, ReadScope
+from signet_actors.operations.memories import HistoryItem
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import (
     GetHistory,
     HistoryFound,
@@ -173,7 +174,7 @@ def test_only_the_beginning_of_an_id_is_looked_up(api: MemoryApi, given: str, lo
 
 
 def test_the_history_is_camel_case_with_parsed_metadata(api: MemoryApi) -> None:
-    event = HistoryEvent(
+    event = HistoryItem(
         "h1", "created", None, "text", "me", "operator", None, '{"a":1}', "2026-02-21T10:00:00.000Z", None, None
     )
     odd = msgspec.structs.replace(event, id="h2", metadata="not json")

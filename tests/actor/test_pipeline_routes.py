@@ -27,7 +27,7 @@ from signet_actors.operations.memory_changes import RECOVER_MEMORY
 from signet_actors.operations.pipeline import DeadReport, UsageReport
 from signet_actors.operations.recall import RECALL, SEARCH
 from signet_actors.operations.remember import REMEMBER
-from signet_actors.operations.runs import RunReport
+from signet_actors.operations.runs import RejectedReport, RunReport
 from signet_actors.protocol.control import RESTARTING, ChildState, TreeChanged
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, JobRunnerState
@@ -52,7 +52,6 @@ from signet_actors.protocol.pipeline_queries import (
     ListRuns,
     PipelineStatus,
     ProposalRow,
-    RejectedRow,
     Relation,
     ReviewItem,
     ReviewsListed,
@@ -419,7 +418,7 @@ def test_runs_are_listed_within_the_caller_s_scope(api: MemoryApi) -> None:
 
 def test_a_run_is_shown_with_its_proposals(api: MemoryApi) -> None:
     relations = [Relation("homelab", "uses", "Traefik", 0.9, "system")]
-    rejected = [RejectedRow("Is it raining?", "fact", 0.9, "question")]
+    rejected = [RejectedReport("Is it raining?", "fact", 0.9, "question")]
     api.bus.script[GetRun] = RunFound(RUN, [PROPOSAL], relations, rejected, {"question": 1}, ["cut off"])
     said = api.request("GET", "/api/pipeline/runs/run-1").json
     assert said["run"]["provider"] == "ollama"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import UNSET
@@ -43,7 +43,7 @@ from signet_actors.operations.memories import (
     MostUsedRequest,
     UsedMemory,
 )
-from signet_actors.protocol.memories import HistoryEvent, Memory
+from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.searcher import FindByPrefix, GetHistory, GetMemory, ListMemories
 
 
@@ -196,14 +196,13 @@ async def get_history(call: Call[GetHistoryRequest]) -> HttpResponse:
     return HttpResponse(HistoryReply(memory_id=memory_id, count=len(items), history=items))
 
 
-def _history_item(event: HistoryEvent) -> HistoryItem:
-    metadata: Any = event.metadata
-    if event.metadata is not None:
-        try:
-            metadata = msgspec.json.decode(event.metadata)
-        except (msgspec.DecodeError, RecursionError):
-            metadata = event.metadata
-    return HistoryItem(**{**msgspec.structs.asdict(event), "metadata": metadata})
+def _history_item(event: HistoryItem) -> HistoryItem:
+    if event.metadata is None:
+        return event
+    try:
+        return msgspec.structs.replace(event, metadata=msgspec.json.decode(event.metadata))
+    except (msgspec.DecodeError, RecursionError):
+        return event
 
 
 ROUTES: tuple[Route, ...] = (

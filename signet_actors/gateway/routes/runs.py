@@ -18,7 +18,6 @@ from signet_actors.operations.runs import (
     UNDO_RUN,
     ListRunsRequest,
     ProposalReport,
-    RejectedReport,
     RelationReport,
     RunListReply,
     RunReply,
@@ -49,7 +48,7 @@ async def get_run(call: Call[AgentFields]) -> HttpResponse:
             found.run,
             msgspec.convert(found.proposals, list[ProposalReport], from_attributes=True),
             msgspec.convert(found.entities, list[RelationReport], from_attributes=True),
-            msgspec.convert(found.rejected, list[RejectedReport], from_attributes=True),
+            found.rejected,
             found.rejected_counts,
             found.warnings,
         )

@@ -9,8 +9,6 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from signet_actors.errors import NotFound, SignetError
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.routes.transcripts import named_session
@@ -21,7 +19,6 @@ from signet_actors.operations.session_memories import (
     FeedbackRequest,
     ListSessionMemoriesRequest,
     SessionMemoriesReply,
-    SessionMemoryBody,
 )
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.session_memories import ListSessionMemories, Rating, RecordFeedback
@@ -57,13 +54,12 @@ async def list_memories(call: Call[ListSessionMemoriesRequest]) -> HttpResponse:
     )
     if not found.known:
         raise NotFound("Session not found")
-    memories = [SessionMemoryBody(**msgspec.structs.asdict(memory)) for memory in found.memories]
     return HttpResponse(
         SessionMemoriesReply(
             session_key=key,
             agent_id=agent_id,
-            memories=memories,
-            count=len(memories),
+            memories=found.memories,
+            count=len(found.memories),
             metrics=found.metrics,
         )
     )

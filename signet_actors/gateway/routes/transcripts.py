@@ -15,7 +15,6 @@ import os
 from collections.abc import Hashable
 from typing import Any, Final, Literal
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from signet_actors.domain.session_keys import CHECK_PREFIX, agent_from_session_key
@@ -55,7 +54,6 @@ from signet_actors.operations.transcripts import (
     ForgetTranscriptRequest,
     GetTranscriptRequest,
     ListPastRequest,
-    PastSessionBody,
     PastSessionsReply,
     SearchSessionsReply,
     SearchSessionsRequest,
@@ -516,8 +514,7 @@ async def list_past(call: Call[ListPastRequest]) -> HttpResponse:
     found = await call.ask_searcher(
         ListPastSessions(call.read, asked.limit, _PROMPT_CHARS, asked.offset, asked.project, asked.prefix)
     )
-    sessions = [PastSessionBody(**msgspec.structs.asdict(one)) for one in found.sessions]
-    return HttpResponse(PastSessionsReply(sessions, found.total))
+    return HttpResponse(PastSessionsReply(found.sessions, found.total))
 
 
 _erasures: Final[set[asyncio.Task[int]]] = set()

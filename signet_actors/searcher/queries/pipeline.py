@@ -12,6 +12,7 @@ import msgspec
 from signet_actors.domain.jobs import STALE_LEASE_MS
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import InvalidRequest
+from signet_actors.operations.runs import RejectedReport
 from signet_actors.protocol.pipeline_queries import (
     FindPipelineIds,
     GetPipelineStatus,
@@ -21,7 +22,6 @@ from signet_actors.protocol.pipeline_queries import (
     ListRuns,
     PipelineIdsFound,
     PipelineStatus,
-    RejectedRow,
     Relation,
     ReviewItem,
     ReviewsListed,
@@ -38,7 +38,7 @@ class _JobResult(msgspec.Struct, rename="camel"):
     """What of a job's result is read here."""
 
     entities: list[Relation] = []
-    rejected: list[RejectedRow] = []
+    rejected: list[RejectedReport] = []
     rejected_counts: dict[str, int] = msgspec.field(default={}, name="turnedAway")
     warnings: list[str] = []
 

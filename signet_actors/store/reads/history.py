@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signet_actors.protocol.memories import HistoryEvent
+from signet_actors.operations.memories import HistoryItem
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads.contents import check_reply
 from signet_actors.store.reads.proposals import FACT_FORGOTTEN, REASON_FORGOTTEN
@@ -20,13 +20,13 @@ _REASON = (
     " THEN nullif(h.reason, h.metadata ->> 'decisionReason') ELSE h.reason END"
 )
 _REDACTED = {"metadata": _METADATA, "reason": _REASON}
-_EVENT = ", ".join(_REDACTED.get(name, f"h.{name}") for name in HistoryEvent.__struct_fields__)
+_EVENT = ", ".join(_REDACTED.get(name, f"h.{name}") for name in HistoryItem.__struct_fields__)
 _FIRST = "FROM memory_history h WHERE h.memory_id = :memory_id ORDER BY h.seq LIMIT :limit"
 _OF_MEMORY = f"SELECT {_EVENT} {_FIRST}"
 _SIZES = f"SELECT coalesce(octet_length(h.old_content), 0) + coalesce(octet_length(h.new_content), 0) {_FIRST}"
 
 
-def of_memory(snapshot: Snapshot, memory_id: str, limit: int) -> list[HistoryEvent]:
+def of_memory(snapshot: Snapshot, memory_id: str, limit: int) -> list[HistoryItem]:
     """Return the first events of the memory, oldest first; access is not checked. Raises ``ReplyTooLong``."""
     asked = {"memory_id": memory_id, "limit": limit}
     check_reply(size for (size,) in snapshot.rows(_SIZES, asked))
@@ -35,4 +35,4 @@ def of_memory(snapshot: Snapshot, memory_id: str, limit: int) -> list[HistoryEve
         without_fact=without("h.metadata", "factContent", "decisionReason"),
         without_reason=without("h.metadata", "decisionReason"),
     )
-    return [HistoryEvent(*row) for row in snapshot.rows(sql, asked)]
+    return [HistoryItem(*row) for row in snapshot.rows(sql, asked)]

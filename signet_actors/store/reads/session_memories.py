@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from signet_actors.operations.session_memories import SessionMetrics
-from signet_actors.protocol.session_memories import ListSessionMemories, SessionMemory
+from signet_actors.operations.session_memories import SessionMemoryBody, SessionMetrics
+from signet_actors.protocol.session_memories import ListSessionMemories
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable_in_any_scope
 
@@ -32,7 +32,7 @@ _METRICS: Final = (
 )
 
 
-def page(snapshot: Snapshot, query: ListSessionMemories) -> tuple[list[SessionMemory], SessionMetrics]:
+def page(snapshot: Snapshot, query: ListSessionMemories) -> tuple[list[SessionMemoryBody], SessionMetrics]:
     """Return a page of the memories, in the order in which they were offered, and the metrics of all of them."""
     where, bindings = _of_session(snapshot, query)
     order = _BY_RANK if query.injected_only else _IN_TIME
@@ -43,8 +43,10 @@ def page(snapshot: Snapshot, query: ListSessionMemories) -> tuple[list[SessionMe
     return [_memory(*row) for row in rows], SessionMetrics(*metrics)
 
 
-def _memory(memory_id: str, content: str, kind: str, source: str, rank: int, shown: int, *rest: Any) -> SessionMemory:
-    return SessionMemory(memory_id, content, kind, source, rank, bool(shown), *rest)
+def _memory(
+    memory_id: str, content: str, kind: str, source: str, rank: int, shown: int, *rest: Any
+) -> SessionMemoryBody:
+    return SessionMemoryBody(memory_id, content, kind, source, rank, bool(shown), *rest)
 
 
 def _of_session(snapshot: Snapshot, query: ListSessionMemories) -> tuple[str, dict[str, Any]]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from signet_actors.operations.transcripts import PastSessionBody
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.transcripts import (
     ListPastSessions,
-    PastSession,
     SearchSessions,
     StoredTranscript,
     TranscriptTurn,
@@ -218,7 +218,7 @@ def best_turn_of_each(snapshot: Snapshot, transcripts: Sequence[int], expression
     return dict(_best(snapshot, where, bindings, expression, len(transcripts)))
 
 
-def past(snapshot: Snapshot, query: ListPastSessions) -> tuple[list[PastSession], int]:
+def past(snapshot: Snapshot, query: ListPastSessions) -> tuple[list[PastSessionBody], int]:
     """Return a page of the readable sessions that have turns, the last changed first, and the number of all."""
     last = query.prefix + _HIGHEST_CHARACTER
     where, bindings = conjunction(
@@ -229,7 +229,7 @@ def past(snapshot: Snapshot, query: ListPastSessions) -> tuple[list[PastSession]
         ("m.session_key >= :first AND m.session_key < :last", {"first": query.prefix, "last": last}),
     )
     page = {"limit": query.limit, "offset": query.offset, "chars": query.chars}
-    found = [PastSession(*row) for row in snapshot.rows(_PAST.format(where), {**bindings, **page})]
+    found = [PastSessionBody(*row) for row in snapshot.rows(_PAST.format(where), {**bindings, **page})]
     return found, int(snapshot.value(_PAST_COUNT.format(where), bindings))
 
 
