@@ -38,7 +38,7 @@ def edited_text(text: str, ending: str, *, instead: str, target: Path | None = N
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(before)
-        with _exit_on_signals():
+        with exit_on_signals():
             click.edit(filename=name)
         try:
             edited = draft.read_text(encoding="utf-8")
@@ -56,8 +56,8 @@ def edited_text(text: str, ending: str, *, instead: str, target: Path | None = N
 
 
 @contextmanager
-def _exit_on_signals() -> Iterator[None]:
-    """Raise SystemExit at SIGTERM and SIGHUP (a closed terminal), so that no draft is left behind."""
+def exit_on_signals() -> Iterator[None]:
+    """Raise SystemExit at SIGTERM and SIGHUP (a closed terminal), so that the ``with`` blocks clean up."""
 
     def leave(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from signet_actors.cli.edited_text import exit_on_signals
 from signet_actors.cli.lifecycle import launch, wait_until_ready
 from signet_actors.config.daemon_address import Address, recorded_address
 from signet_actors.config.workspace import CONFIG_FILE_NAME
@@ -22,7 +22,6 @@ from signet_actors.errors import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from types import FrameType
 
 START_S = 60.0
 STOP_S = 15.0
@@ -81,7 +80,7 @@ class TemporaryDaemon:
 def temporary_daemon(environ: Mapping[str, str]) -> Iterator[TemporaryDaemon]:
     """Yield a daemon that is not started yet, and remove every trace of it afterwards."""
     with (
-        _exit_on_signals(),
+        exit_on_signals(),
         tempfile.TemporaryDirectory(prefix="signet-", ignore_cleanup_errors=True) as directory,
     ):
         daemon = TemporaryDaemon(Path(directory), environ)
@@ -89,18 +88,3 @@ def temporary_daemon(environ: Mapping[str, str]) -> Iterator[TemporaryDaemon]:
             yield daemon
         finally:
             daemon.stop()
-
-
-@contextlib.contextmanager
-def _exit_on_signals() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into SystemExit, so that the ``with`` blocks clean up."""
-
-    def leave(number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    former = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
 import sys
 
-import uvloop
-
 from signet_actors.decider.actor import Decider
-from signet_actors.runtime.clock import SystemClock
-from signet_actors.runtime.logging.configuration import configure_logging
-from signet_actors.runtime.processes.async_actor import AsyncActor
-from signet_actors.runtime.processes.child_context import read_context
-from signet_actors.runtime.processes.priority import lower_priority
+from signet_actors.runtime.processes.async_actor import run_role
 
 
 def main() -> int:
     """Run the decider and return its exit code."""
-    lower_priority()
-    boot = read_context()
-    log = configure_logging(boot)
-    actor = AsyncActor(boot, SystemClock(), log, random.Random())
-
-    async def run_actor() -> int:
-        return await actor.run(Decider(actor))
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(run_actor())
+    return run_role(Decider)
 
 
 if __name__ == "__main__":

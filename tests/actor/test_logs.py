@@ -19,8 +19,8 @@ import structlog
 from signet_actors.config.schema import Config, LoggingConfig
 from signet_actors.errors import InvalidRequest
 from signet_actors.runtime.logging.configuration import DailyFile, configure_logging, log_path, set_level
-from signet_actors.runtime.logging.rotation import rotate_logs
 from signet_actors.runtime.processes.child_context import ChildContext
+from signet_actors.runtime.supervision.upkeep import rotate_logs
 from tests.support.bus_harness import REPOSITORY, child_environment
 
 NOON_MS = 1_771_675_200_000  # 2026-02-21T12:00:00Z

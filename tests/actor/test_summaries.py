@@ -12,7 +12,7 @@ import pytest
 from signet_actors.config.pipeline_schema import PipelineV2Config
 from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.errors import Busy, ProviderError, ProviderErrorKind, Unavailable
-from signet_actors.extractor.summaries import MAX_CONCURRENT, Summaries
+from signet_actors.extractor.actor import MAX_CONCURRENT, Summaries
 from signet_actors.protocol.extractor import Summarize, Summarized
 from signet_actors.protocol.header import Header
 from signet_actors.providers.llm.guarded import GuardedProvider, GuardLimits

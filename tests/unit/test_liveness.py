@@ -21,8 +21,7 @@ import structlog
 
 from signet_actors.config.schema import SupervisionConfig
 from signet_actors.runtime.supervision import liveness
-from signet_actors.runtime.supervision.liveness import kill_silent
-from signet_actors.runtime.supervision.process_activity import Activity, read_activity
+from signet_actors.runtime.supervision.liveness import Activity, kill_silent, read_activity
 from tests.support.bus_harness import eventually
 
 S: Final = 1_000_000_000

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from signet_actors.domain.providers import CircuitState
 from signet_actors.providers.llm.breaker import BreakerPolicy, CircuitBreaker, Permit
-from signet_actors.providers.llm.outcomes import CallOutcome, CallOutcomes
+from signet_actors.providers.llm.guarded import CallOutcome, CallOutcomes
 
 POLICY = BreakerPolicy(failures=3, cooldown_ms=100, max_cooldown_ms=450)
 

@@ -17,9 +17,8 @@ from signet_actors.config.schema import MINILM_DIMENSIONS, MINILM_MODEL, Embeddi
 from signet_actors.errors import ConfigError, ProviderError
 from signet_actors.providers.minilm import embedder as minilm
 from signet_actors.providers.minilm import encoder
-from signet_actors.providers.minilm.embedder import MAX_TEXT_CHARS, MAX_TOKENS, MiniLmEmbedder
+from signet_actors.providers.minilm.embedder import MAX_TEXT_CHARS, MAX_TOKENS, ROTATION, MiniLmEmbedder
 from signet_actors.providers.minilm.onnx_tensors import tensors
-from signet_actors.providers.minilm.state_codes import ROTATION
 from signet_actors.providers.select import make_embedder
 from tests.support.minilm import HAS_RUNTIME, WHY_NOT
 

@@ -17,8 +17,8 @@ from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.operations.embeddings import Tracker
 from signet_actors.providers.llm.breaker import BreakerPolicy, CircuitBreaker
 from signet_actors.providers.llm.claude_code import ClaudeCodeProvider
+from signet_actors.providers.llm.guarded import CallOutcome, CallOutcomes
 from signet_actors.providers.llm.ollama import DEFAULT_ENDPOINT, DEFAULT_MODEL
-from signet_actors.providers.llm.outcomes import CallOutcome, CallOutcomes
 
 COSTS_AN_ATTEMPT = {"timeout", "http", "malformed"}
 COSTS_NONE = {"unavailable", "rate_limited", "refused", "over_budget"}

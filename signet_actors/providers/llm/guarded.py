@@ -11,18 +11,56 @@ Source: docs/decisions.md 14 and 18; docs/reliability.md R11.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final, NamedTuple, NoReturn, Protocol
 
 from signet_actors.domain.extraction.answers import AnswerFormat
-from signet_actors.domain.providers import CircuitState, ProviderReport
+from signet_actors.domain.providers import CircuitState, OutcomeCounts, ProviderReport
 from signet_actors.errors import ProviderError, ProviderErrorKind, SignetError
 from signet_actors.providers.llm.breaker import BreakerPolicy, CircuitBreaker, Permit
-from signet_actors.providers.llm.outcomes import CallOutcome, CallOutcomes
 from signet_actors.providers.llm.provider import Availability, Generated, LlmProvider, estimated_tokens
 from signet_actors.runtime.clock import Clock
+
+RING_ENTRIES: Final = 100
+
+
+class CallOutcome(Enum):
+    """How one call ended."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    TIMEOUT = "timeout"
+
+
+class CallOutcomes:
+    """A ring of the last outcomes with running totals.
+
+    Source: architecture.txt "Provider tracker"; docs/compatibility.md "Diagnostics and pipeline status".
+    """
+
+    def __init__(self, capacity: int = RING_ENTRIES) -> None:
+        self._entries: deque[CallOutcome] = deque(maxlen=capacity)
+        self._totals: Counter[CallOutcome] = Counter()
+
+    def record(self, outcome: CallOutcome) -> None:
+        """Add an outcome; if the ring is full, drop the oldest."""
+        if len(self._entries) == self._entries.maxlen:
+            self._totals[self._entries[0]] -= 1
+        self._entries.append(outcome)
+        self._totals[outcome] += 1
+
+    @property
+    def counts(self) -> OutcomeCounts:
+        return OutcomeCounts(
+            total=len(self._entries),
+            successes=self._totals[CallOutcome.SUCCESS],
+            failures=self._totals[CallOutcome.FAILURE],
+            timeouts=self._totals[CallOutcome.TIMEOUT],
+        )
+
 
 _NS_A_MS: Final = 1_000_000
 _CLEANUP_MS: Final = 10_000

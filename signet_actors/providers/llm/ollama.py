@@ -7,15 +7,18 @@ because a change reloads the model. Thinking is switched off, because small mode
 
 from __future__ import annotations
 
+import asyncio
+import os
 from functools import partial
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
+from signet_actors.config.checks import is_loopback
 from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.http_calls import HttpCalls
-from signet_actors.providers.llm.foreign_listener import foreign_listener
 from signet_actors.providers.llm.provider import (
     AVAILABILITY_TIMEOUT_MS,
     MAX_ANSWER_BYTES,
@@ -25,6 +28,7 @@ from signet_actors.providers.llm.provider import (
     estimated_tokens,
 )
 from signet_actors.providers.llm.structured_output import StructuredOutput
+from signet_actors.runtime.socket_uids import listener_uids
 
 DEFAULT_ENDPOINT: Final = "http://localhost:11434"
 DEFAULT_MODEL: Final = "qwen3:4b"
@@ -141,3 +145,36 @@ def server_address(endpoint: str) -> str:
 def _context(prompt: str, answer_tokens: int) -> int:
     needed = estimated_tokens(prompt) + answer_tokens
     return next((step for step in _CONTEXT_STEPS if needed <= step), _CONTEXT_STEPS[-1])
+
+
+SYSTEM_UIDS: Final = 1000
+"""Uids below this belong to root and to system accounts."""
+DYNAMIC_UIDS: Final = range(61_184, 65_520)
+"""Uids of systemd's services with ``DynamicUser=``."""
+
+
+async def foreign_listener(address: str) -> str | None:
+    """Return why the server at ``address`` must not be used unnamed; None if it may be.
+
+    A provider that nobody named must not receive memories only because it listens at Ollama's port. Its sockets must
+    belong to this user, to root, or to a system account, such as that of Ollama's service. Systems other than Linux do
+    not report uids; any local server is then accepted.
+
+    Source: docs/security.md "Where the specification is unsafe"; login.defs(5), SYS_UID_MAX.
+    """
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80)
+    except ValueError:
+        return None
+    if not is_loopback(host):
+        return None
+    uids = await asyncio.to_thread(listener_uids, port)
+    own = os.geteuid()
+    foreign = sorted(uid for uid in uids if uid >= SYSTEM_UIDS and uid not in DYNAMIC_UIDS and uid != own)
+    if not foreign:
+        return None
+    return (
+        f"the program that listens at {address} belongs to another user (uid {foreign[0]}); to use it anyway,"
+        " set memory.pipelineV2.extraction.provider to ollama"
+    )

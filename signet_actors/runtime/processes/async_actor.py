@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import msgspec
+import uvloop
 import zmq
 
 from signet_actors.config.schema import Config
@@ -21,12 +22,14 @@ from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError, Un
 from signet_actors.protocol.control import UP
 from signet_actors.protocol.message import Failure, Request
 from signet_actors.protocol.searcher import SearcherReply
-from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.clock import Clock, SystemClock
+from signet_actors.runtime.logging.configuration import configure_logging
 from signet_actors.runtime.messaging.async_client import AsyncSocket, RequestTracker
 from signet_actors.runtime.messaging.envelope import MessageFactory, encode_frame, raise_failure
 from signet_actors.runtime.messaging.mailbox import Incoming, MailboxRules
 from signet_actors.runtime.processes.async_process import AsyncProcess
-from signet_actors.runtime.processes.child_context import ChildContext
+from signet_actors.runtime.processes.child_context import ChildContext, read_context
+from signet_actors.runtime.processes.priority import lower_priority
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -63,6 +66,19 @@ class AsyncRole(Protocol):
     async def drain(self, grace_s: float) -> None:
         """Finish before the exit, within ``grace_s``."""
         ...
+
+
+def run_role(make: Callable[[AsyncActor], AsyncRole]) -> int:
+    """Run a role in this process, at low priority, and return the exit code."""
+    lower_priority()
+    boot = read_context()
+    actor = AsyncActor(boot, SystemClock(), configure_logging(boot), random.Random())
+
+    async def run_actor() -> int:
+        return await actor.run(make(actor))
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(run_actor())
 
 
 class AsyncRef:

@@ -5,16 +5,62 @@ Source: docs/reliability.md "Supervision policy", R14.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from signet_actors.config.schema import SupervisionConfig
 from signet_actors.protocol.control import RESTARTING, EndSnapshots, WalPressure
 from signet_actors.runtime.supervision.children import Child, Children
 from signet_actors.runtime.supervision.control_socket import ControlSocket
-from signet_actors.runtime.supervision.process_activity import read_activity
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
+
+
+_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+
+
+class Activity(NamedTuple):
+    """``state``: the kernel's letter, such as ``R`` (running or ready to run). ``cpu_s``: of all its threads.
+
+    ``waited_s``: how long its first thread was ready to run and waited for a processor; 0 if the kernel does not count.
+    """
+
+    state: str
+    cpu_s: float
+    waited_s: float = 0.0
+
+    @property
+    def is_stopped(self) -> bool:
+        """True if a signal or a debugger has stopped the process."""
+        return self.state in {"T", "t"}
+
+    @property
+    def waits_for_disk(self) -> bool:
+        """True if the process waits in the kernel for a device, and cannot even be killed."""
+        return self.state == "D"
+
+
+def read_activity(pid: int) -> Activity | None:
+    """Return the activity of a process, None if the kernel does not tell, as on macOS.
+
+    Source: proc_pid_stat(5); the kernel's "Scheduler Statistics".
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        used_s = (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+        return Activity(fields[0].decode("ascii"), used_s, _waited_s(pid))
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _waited_s(pid: int) -> float:
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_bytes().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
 
 _MS: Final = 1_000_000
 _SLOW_FACTOR: Final = 5

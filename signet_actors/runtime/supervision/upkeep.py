@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from signet_actors.config.schema import Config
+from signet_actors.config.schema import Config, LoggingConfig
 from signet_actors.runtime.clock import Clock
-from signet_actors.runtime.logging.rotation import rotate_logs
+from signet_actors.runtime.logging.configuration import log_path
 from signet_actors.runtime.supervision.control_socket import ControlSocket
 from signet_actors.runtime.supervision.sd_notify import Notifier
 
@@ -61,3 +61,41 @@ class Upkeep:
         if now >= self._next_extension_ns:
             self._next_extension_ns = now + start_timeout_ms * _MS // 4
             self._notifier.notify(f"EXTEND_TIMEOUT_USEC={2 * start_timeout_ms * 1000}", wait_s=0)
+
+
+_DAY_MS = 86_400_000
+
+
+def rotate_logs(directory: Path, limits: LoggingConfig, wall_ms: int) -> None:
+    """Bring the directory within ``limits``; today's file is never removed.
+
+    A full file is renamed to ``daemon-<day>.<n>.log``; the processes notice by its inode and open a new one. Files that
+    are too old are removed, then the oldest beyond the total size.
+    """
+    current = log_path(directory, wall_ms)
+    try:
+        if current.stat().st_size >= limits.max_file_bytes:
+            current.rename(_next_name(current))
+    except FileNotFoundError:
+        pass
+    oldest_ms = wall_ms - limits.retention_days * _DAY_MS
+    found: list[tuple[float, int, Path]] = []
+    for path in directory.glob("daemon-*.log"):
+        try:
+            facts = path.stat()
+        except FileNotFoundError:
+            continue
+        found.append((facts.st_mtime, facts.st_size, path))
+    total = sum(size for _, size, _ in found)
+    for mtime, size, path in sorted(found):
+        if path == current or (mtime * 1000 >= oldest_ms and total <= limits.max_total_bytes):
+            continue
+        path.unlink(missing_ok=True)
+        total -= size
+
+
+def _next_name(current: Path) -> Path:
+    number = 1
+    while (candidate := current.with_name(f"{current.stem}.{number}.log")).exists():
+        number += 1
+    return candidate
