@@ -22,7 +22,7 @@ from signet_actors.cli.presentation import (
     tags_text,
 )
 from signet_actors.cli.reply import print_answer
-from signet_actors.cli.tag_options import print_unusual_type, split_tags
+from signet_actors.cli.tag_options import filter_options, print_unusual_type, query_of, split_tags
 from signet_actors.cli.times import SINCE, UNTIL, time_text
 from signet_actors.errors import ErrorCode, RequestRefused
 
@@ -174,14 +174,7 @@ def remember(
 
 
 @click.command(name="list")
-@click.option("--type", "type_", metavar="TYPE", help="Only memories of this type.")
-@click.option("--tags", "-t", multiple=True, metavar="A,B", help="Only memories with any of these tags.")
-@click.option("--who", help="Only memories of this author.")
-@click.option("--since", metavar="TIME", type=SINCE, help="Created then or later (ISO time, date, `yesterday`, …).")
-@click.option("--until", metavar="TIME", type=UNTIL, help="Created then or earlier (ISO time, date, `yesterday`, …).")
-@project_option("Only memories of this project.")
-@click.option("--scope", help="Only memories of this scope (default: those without a scope).")
-@click.option("--pinned", is_flag=True, default=None, help="Only pinned memories.")
+@filter_options
 @click.option(
     "--limit", "-n", type=click.IntRange(1, 1000), default=20, show_default=True, help="Maximum number of memories."
 )
@@ -192,14 +185,7 @@ def remember(
 @click.pass_obj
 def list_memories(
     invocation: Invocation,
-    type_: str | None,
-    tags: tuple[str, ...],
-    who: str | None,
-    since: str | None,
-    until: str | None,
-    project: str | None,
-    scope: str | None,
-    pinned: bool | None,
+    only: dict[str, Any],
     limit: int,
     offset: int,
     deleted: bool,
@@ -209,25 +195,18 @@ def list_memories(
 
     On a pipe: id, type, created, tags and content, separated by tabs.
     """
-    others = {
-        "tags": ",".join(split_tags(tags) or ()) or None,
-        "who": who,
-        "since": since,
-        "until": until,
-        "project": project,
-        "scope": scope,
-        "pinned": pinned,
-    }
+    asked = query_of(only)
     answer = invocation.client().get(
-        "/api/memories", limit=limit, offset=offset, type=type_, deleted=deleted or None, agentId=agent, **others
+        "/api/memories", limit=limit, offset=offset, deleted=deleted or None, agentId=agent, **asked
     )
     memories = answer.records("memories")
     if invocation.as_json:
         print_answer(answer)
         return
     if not memories:
+        type_ = asked.pop("type")
         kind = f" of the type {one_line(type_)}" if type_ else ""
-        matching = " that match" if any(value is not None for value in others.values()) else ""
+        matching = " that match" if any(value is not None for value in asked.values()) else ""
         print_message(f"There are no {'more ' * bool(offset)}{'deleted ' * deleted}memories{kind}{matching}.")
         return
     print_memories(memories, lead="deleted_at" if deleted else "created_at")

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from signet_actors.cli.invocation import agent_option, project_option, shared_options
+from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.memory_ids import full_id
 from signet_actors.cli.memory_rows import ANSWERS, TURN, print_memories, print_rule, relevance_of
 from signet_actors.cli.presentation import on_terminal, print_message
 from signet_actors.cli.reply import print_answer
-from signet_actors.cli.tag_options import split_tags
-from signet_actors.cli.times import SINCE, UNTIL
+from signet_actors.cli.tag_options import filter_options
 
 if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
@@ -33,14 +32,7 @@ MORE: Final = "; there may be more (-n)"
 @click.option(
     "--limit", "-n", type=click.IntRange(1, 100), default=10, show_default=True, help="Maximum number of memories."
 )
-@click.option("--type", "type_", metavar="TYPE", help="Only memories of this type.")
-@click.option("--tags", "-t", multiple=True, metavar="A,B", help="Only memories with any of these tags.")
-@click.option("--who", help="Only memories of this author.")
-@click.option("--since", metavar="TIME", type=SINCE, help="Created then or later (ISO time, date, `yesterday`, …).")
-@click.option("--until", metavar="TIME", type=UNTIL, help="Created then or earlier (ISO time, date, `yesterday`, …).")
-@project_option("Only memories of this project.")
-@click.option("--scope", help="Only memories of this scope (default: those without a scope).")
-@click.option("--pinned", is_flag=True, default=None, help="Only pinned memories.")
+@filter_options
 @click.option("--importance-min", type=click.FloatRange(0, 1), help="Minimum importance, from 0 to 1.")
 @click.option("--min-score", type=click.FloatRange(0, 1), help="Drop results below this score.")
 @click.option("--min-relevance", type=click.FloatRange(0, 1), help="Drop results below this relevance.")
@@ -55,14 +47,7 @@ def recall(
     invocation: Invocation,
     query: tuple[str, ...],
     limit: int,
-    type_: str | None,
-    tags: tuple[str, ...],
-    who: str | None,
-    since: str | None,
-    until: str | None,
-    project: str | None,
-    scope: str | None,
-    pinned: bool | None,
+    only: dict[str, Any],
     importance_min: float | None,
     min_score: float | None,
     min_relevance: float | None,
@@ -79,20 +64,14 @@ def recall(
 
     On a pipe: relevance, id, type, created, tags and content, separated by tabs.
     """
-    if turns and type_:
+    if turns and only["type"]:
         raise click.UsageError("give --turns or --type, not both")
     client = invocation.client()
     asked = {
         "query": " ".join(query),
         "limit": limit,
-        "type": TURN if turns else type_,
-        "tags": split_tags(tags),
-        "who": who,
-        "since": since,
-        "until": until,
-        "project": project,
-        "scope": scope,
-        "pinned": pinned,
+        **only,
+        **({"type": TURN} if turns else {}),
         "importance_min": importance_min,
         "min_score": min_score,
         "min_relevance": min_relevance,

@@ -1,8 +1,48 @@
-"""The values of ``--tags`` and ``--type``."""
+"""The options that say which memories a command is about, and the values of ``--tags`` and ``--type``."""
 
 from __future__ import annotations
 
+import functools
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from signet_actors.cli.invocation import project_option
 from signet_actors.cli.presentation import on_terminal, one_line, print_message
+from signet_actors.cli.times import SINCE, UNTIL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_FILTERS: Final = (
+    click.option("--type", "type_", metavar="TYPE", help="Only memories of this type."),
+    click.option("--tags", "-t", multiple=True, metavar="A,B", help="Only memories with any of these tags."),
+    click.option("--who", help="Only memories of this author."),
+    click.option("--since", metavar="TIME", type=SINCE, help="Created then or later (ISO time, date, `yesterday`, …)."),
+    click.option(
+        "--until", metavar="TIME", type=UNTIL, help="Created then or earlier (ISO time, date, `yesterday`, …)."
+    ),
+    project_option("Only memories of this project."),
+    click.option("--scope", help="Only memories of this scope (default: those without a scope)."),
+    click.option("--pinned", is_flag=True, default=None, help="Only pinned memories."),
+)
+
+
+def filter_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say which memories; the command gets them as ``only``, by the names of the API."""
+
+    @functools.wraps(command)
+    def filtered(*args: Any, type_: str | None, tags: tuple[str, ...], **given: Any) -> None:
+        only = {"type": type_, "tags": split_tags(tags)}
+        only |= {name: given.pop(name) for name in ("who", "since", "until", "project", "scope", "pinned")}
+        command(*args, only=only, **given)
+
+    return functools.reduce(lambda decorated, option: option(decorated), reversed(_FILTERS), filtered)
+
+
+def query_of(only: dict[str, Any]) -> dict[str, Any]:
+    """Return the filters as parameters of a URL."""
+    return {**only, "tags": ",".join(only["tags"] or ()) or None}
 
 
 def split_tags(tags: tuple[str, ...]) -> list[str] | None:
