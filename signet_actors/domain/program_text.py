@@ -197,6 +197,20 @@ _MESSAGES: Final = {
 }
 """How the messages of a program begin, and how they go on to their end. What follows is a person's words."""
 _MESSAGE: Final = re.compile("|".join(f"(?:{begin}){rest}" for begin, rest in _MESSAGES.items()))
+_CHANNELS: Final = (
+    r"(?:BlueBubbles|Discord|Feishu|Google Chat|IRC|iMessage|LINE|Lark|Matrix|Mattermost|(?:MS |Microsoft )?Teams"
+    r"|Nextcloud Talk|Nostr|QQ|SMS|Signal|Slack|Telegram|Tlon|Twitch|WeChat|WeCom|WebChat|WhatsApp|Zalo)"
+)
+_DAY_AND_TIME: Final = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?"
+_ZONE: Final = r"(?:Z| [A-Z][\w:+\u2212-]{1,11})"
+_STAMP: Final = re.compile(
+    rf"\[(?:{_CHANNELS}(?: [^\[\]\n]{{0,200}}?)?|(?=[MTWFS])){_DAY_AND_TIME}{_ZONE}\]"
+    rf"(?: [^\s\[\]][^\n\[\]]{{0,80}}?:(?= (?i:{re.escape(OFF_MARK)})))?"
+    rf"|Current time: {_DAY_AND_TIME}{_ZONE}\nDate hints: today=[^\n]{{1,200}}(?=\n)"
+)
+"""What OpenClaw puts before a message: its time, or the channel, the sender and the time; the name before the mark of
+a member of a group, too.
+"""
 _MESSAGE_BEGIN: Final = re.compile("|".join(_MESSAGES))
 _INTERRUPTION: Final = re.compile(_INTERRUPTED)
 _REQUEST: Final = re.compile(r"^## My request(?: for Codex:|:[ \t\r]{0,9}$)", re.MULTILINE)
@@ -375,7 +389,7 @@ def _after_leading(text: str) -> tuple[int, list[str]]:
 
 def _program_end(text: str, at: int, typed: list[str]) -> int | None:
     """Return the end of the program's text that begins here, None if there is none; add what a person typed in it."""
-    if (message := _MESSAGE.match(text, at)) is not None:
+    if (message := _MESSAGE.match(text, at) or _STAMP.match(text, at)) is not None:
         return message.end()
     if is_hand_over(text[at : at + 200]):
         return len(text)

@@ -55,8 +55,15 @@ _IN_FRONT: Final = (
     r"@\"[^\"\n]{1,1000}\"",
     r"@[^\s\"]{1,1000}",
     r"[/$][a-z][\w:.-]{0,100}(?=\s)",
+    r"(?:[-\u2013\u2022]|#{1,6}|\d{1,2}[.)])[ \t]",
+    rf"\((?={re.escape(OFF_MARK)}\))",
+    r"(?:ultrathink|megathink|think hard(?:er)?)\b[,.:]?(?=\s)",
+    r"\U0001f4ce\ufe0f?[^\[\n]{1,200}\.\w{1,10}(?=\s)",
+    r"[\u2600-\u27bf\U0001f300-\U0001faff]\ufe0f?",
 )
-"""What is typed or pasted in front of a prompt: marks of style, pictures, files, the name of a command."""
+"""What is typed or pasted in front of a prompt: marks of style and lists, pictures, files, the name of a command, how
+much to think.
+"""
 _QUOTING: Final = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u201e": "\u201c\u201d", "\u2018": "\u2019"}
 """A prompt that goes on behind the closing one speaks of the mark."""
 _OFF: Final = re.compile(

@@ -502,6 +502,9 @@ def test_what_a_person_answers_to_tools_is_found_like_what_they_typed(daemon: Li
     assert client.post("/api/hooks/session-end", {**about, "sessionKey": "answered"}).ok()["newTurns"] == 0
 
 
+STAMP = "[Wed 2026-01-28 20:30 EST] "
+
+
 def test_a_transcript_with_a_prompt_that_switches_memory_off_is_not_stored(daemon: LiveDaemon) -> None:
     """The daemon was away at the prompt, or the session is a fork of that one; in any route that takes a transcript."""
     client = daemon.agent("off-by-transcript")
@@ -511,6 +514,7 @@ def test_a_transcript_with_a_prompt_that_switches_memory_off_is_not_stored(daemo
         "<hook_context>x</hook_context>\n[signet off] zorilla",
         "# In app browser:\n- Current URL: http://zoo.invalid\n\n## My request:\n[signet off] zorilla",
         "[Image #1] **[signet off]** zorilla",
+        "[Telegram Anna id:1 +2m Wed 2026-01-28 20:30 EST] [signet off] zorilla",
     ]
     for number, prompt in enumerate(prompts):
         for form in ("claude", "queued", "refused", "text"):
@@ -548,12 +552,32 @@ def test_a_transcript_with_a_prompt_that_switches_memory_off_is_not_stored(daemo
     assert client.post("/api/hooks/session-end", {**about, "transcript": text}).ok()["newTurns"] == 2
 
 
+def test_the_time_that_openclaw_puts_before_a_prompt_is_not_kept_with_it(daemon: LiveDaemon) -> None:
+    client = daemon.agent("stamped")
+    about = {"harness": "openclaw", "sessionKey": "agent:main:stamped"}
+    prompt = "which crane lifts the okapi?"
+    client.post("/api/hooks/user-prompt-submit", {**about, "userPrompt": STAMP + prompt}).ok()
+    client.post("/api/hooks/pre-compaction", about).ok()
+    (kept,) = client.get("/api/checkpoints/agent:main:stamped").ok()["checkpoints"]
+    assert (f"Recent prompt: {prompt}" in kept["digest"], "2026" in json.dumps(kept["memory_queries"])) == (True, False)
+    transcript = json.dumps({"role": "user", "content": STAMP + prompt})
+    assert client.post("/api/hooks/session-end", {**about, "transcript": transcript}).ok()["stored"] is True
+    assert client.get("/api/sessions/agent:main:stamped/transcript").ok()["content"].strip() == f"User: {prompt}"
+
+
 def test_a_prompt_can_switch_memory_off_for_its_session(daemon: LiveDaemon) -> None:
     client = daemon.agent("off-by-prompt")
     client.remember("The owl tower is locked at dusk")
     behind = '<in-app-browser-context source="a">\n# In app browser:\n</in-app-browser-context>\n\n## My request:\n'
     for number, mark in enumerate(
-        ("[signet off] ", "[Signet off]\n", "  [SIGNET OFF]", f"{behind}[signet off] ", "/plan @a.md [signet off] ")
+        (
+            "[signet off] ",
+            "[Signet off]\n",
+            "  [SIGNET OFF]",
+            f"{behind}[signet off] ",
+            "/plan @a.md [signet off] ",
+            f"{STAMP}[signet off] ",
+        )
     ):
         about = {"harness": "codex", "sessionKey": f"off-{number}"}
         ask = {**about, "userPrompt": f"{mark}when is the owl tower locked?"}

@@ -254,7 +254,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_FILES", "_FILES_END", "_PLANNED_IN", "_REQUEST", "_SUMMARY", "_SUMMARY_END"), SEARCHED),
         **dict.fromkeys(("_COMMENT", "_COMMENTS"), SEARCHED),
         **dict.fromkeys(("_AGENT_ERROR", "_DRAFT", "_ELEMENT", "_HAND_OVER", "_OPENING", "_CONTINUED"), MATCHED),
-        **dict.fromkeys(("_BEFORE_REQUEST", "_MESSAGE", "_MESSAGE_BEGIN", "_PLAN_OF_CODEX"), MATCHED),
+        **dict.fromkeys(("_BEFORE_REQUEST", "_MESSAGE", "_MESSAGE_BEGIN", "_PLAN_OF_CODEX", "_STAMP"), MATCHED),
         "_INTERRUPTION": WHOLE,
     },
     "domain.transcripts.answers": {"_ANSWER": SEARCHED, "_CLARIFY": MATCHED, "_REFUSED": MATCHED},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from signet_actors.domain.checkpoints import prompt_line
 from signet_actors.domain.prompt_terms import MAX_TERMS, is_pasted, prompt_terms, switches_off, without_metadata
 from signet_actors.domain.transcripts.turns import turn_of
 from tests.support.program_messages import WHOLE_FORMS
@@ -282,9 +283,50 @@ IN_FRONT_OF_THE_MARK = [
     *("<image name=[Image #1]>\n</image>\n[Image #1] ", "<image>\n</image>\n", "[Audio 1] "),
     *("@src/app.py ", "@src/app.py @docs/ ", '@"my notes.md" ', "@a.py\n\n", "@agent-reviewer ", "@File:a.ts "),
     *("/plan ", "/my-plugin:do-it ", "$deploy ", "/plan @a.py [Image #1] **", "/plan\n"),
+    *("- ", "\u2022 ", "# ", "### ", "1. ", "2) ", "- **", "ultrathink ", "Ultrathink: ", "think hard, "),
+    *("\U0001f4ce a.pdf ", "\U0001f4ce my notes.pdf\n", "\U0001f512 ", "\u26a0\ufe0f ", "/plan ultrathink ", "# - "),
     *("> Which salary?\n", "> In two\n> lines?\n", "> Which?\n\n", "<system-reminder>a</system-reminder>\n[Image #1] "),
 ]
+STAMPS = [
+    *("[Wed 2026-01-28 20:30 EST] ", "[Sat 2026-07-25 20:21 GMT+1] ", "[Mon 2026-02-02 08:00:09 UTC] "),
+    *("[Fri 2026-03-13 07:05 GMT+5:30] ", "[Sun 2026-03-15 23:59 GMT\u22123] ", "[Tue 2026-11-24 00:00 CET]\n"),
+    *("[Telegram Anna id:1 Wed 2026-01-28 20:30 EST] ", "[WhatsApp +491511234567 2026-01-28T20:30Z] "),
+    *("[Telegram Anna (@anna) id:123456789 +2m 2026-01-28T20:30Z] ", "[Slack #ops +1h Thu 2026-01-29 09:00 CET] "),
+    *("[Discord Guild #general channel id:99 Fri 2026-01-30 10:11 PST] ", "[Signal 2026-01-28T20:30Z] "),
+    *("[Google Chat spaces/AAA 2026-01-28 20:30 UTC] ", "[iMessage +15551234 Wed 2026-01-28 20:30 EST] "),
+    *("[WebChat 2026-01-28 20:30 UTC] ", "[Matrix @anna:example.org +3d Sat 2026-01-31 12:00 GMT+2] "),
+    *("[Zalo Personal Anna 2026-01-28T20:30Z] ", "[MS Teams Anna host 10.0.0.2 2026-01-28T20:30Z] "),
+    (
+        "Current time: Wed 2026-01-28 20:30 EST\nDate hints: today=2026-01-28; yesterday=2026-01-27; use these for"
+        " memory/YYYY-MM-DD.md paths.\n"
+    ),
+    "Current time: Wed 2026-01-28 20:30 UTC\nDate hints: today=2026-01-28; use this for memory/YYYY-MM-DD.md paths.\n",
+]
+"""What OpenClaw puts before a message, as its sources make it."""
+NO_STAMPS = [
+    *("[2026-01-28 20:30 EST] ", "[Wed 28 Jan 2026 20:30] ", "[Wed 2026-01-28] ", "[Wed 2026-01-28 20:30] ", "[Wed] "),
+    *("[ERROR app 2026-01-28 20:30:11 UTC] ", "[Discord bot] ", "[Slack thread of 2026-01-28] ", "[Telegram] "),
+    *("[Nest 4711 2026-01-28 20:30 UTC] ", "[Meeting Anna 2026-01-28T20:30Z] ", "Wed 2026-01-28 20:30 EST ", "[x] "),
+    *("Current time: Wed 2026-01-28 20:30 EST\n", "Current time: noon\nDate hints: today=1\n", "[Slackware 15.0] "),
+    *("(Wed 2026-01-28 20:30 EST) ", "[Wed 2026-01-28 20:30:11.123] ", "[Signals of 2026-01-28T20:30Z] ", "[Teams] "),
+]
 NO_MARKS = [
+    *(
+        "([signet off] is a mark)",
+        "(what is [signet off]?)",
+        "- see [signet off]",
+        "# About [signet off]",
+        "-[signet off]",
+    ),
+    *(
+        "ultrathink about [signet off]",
+        "\U0001f4ce what does [signet off] do?",
+        "think of [signet off]",
+        "1.[signet off]",
+    ),
+    *(f"{stamp}[signet off]" for stamp in NO_STAMPS),
+    "[Wed 2026-01-28 20:30 EST] what does [signet off] do?",
+    "[Telegram Anna 2026-01-28T20:30Z] Anna: see [signet off]",
     *("@a.py what does [signet off] do?", "[Image #1] see [signet off]", "/plan tell me of [signet off]"),
     *("> [signet on]", "> quoted\nand [signet off] is a mark", "text **[signet off]**", "a `[signet off]` b", "/plan"),
     *("[Notes] [signet off]", "[Image #1 [signet off]", "@ [signet off]", "/ [signet off]", "5 > [signet off]", "> "),
@@ -325,12 +367,29 @@ def test_the_mark_switches_memory_off_behind_whatever_a_program_puts_before_it()
             stored = turn_of("user", before + mark)
             assert stored is not None, before + mark
             assert switches_off(stored.text), stored.text
-    for before in IN_FRONT_OF_THE_MARK:
+    for before in (*IN_FRONT_OF_THE_MARK, *STAMPS, *(f"{stamp}**" for stamp in STAMPS)):
         prompt = f"{before}[Signet OFF] my diagnosis is new"
         stored = turn_of("user", prompt)
         assert switches_off(prompt), prompt
         assert stored is not None, prompt
         assert switches_off(stored.text), prompt
     assert switches_off("# Diff comments:\n\n## Comment 1\nFile: a.py\nComment:\n[signet off]\n\n## My request:\n\n")
+    assert switches_off("([Signet off]) my diagnosis")
+    for member in ("Anna", "Anna (id:7)", "Dr. M\u00fcller"):
+        assert switches_off(f"[WhatsApp Family +1m 2026-01-28T20:30Z] {member}: [Signet off] my diagnosis"), member
     for text in NO_MARKS:
         assert not switches_off(text), text
+
+
+def test_what_a_program_puts_before_a_message_is_neither_searched_for_nor_stored() -> None:
+    prompt = "Which crane lifts the hull in the northern dock?"
+    for stamp in STAMPS:
+        turn = turn_of("user", stamp + prompt)
+        assert turn is not None, stamp
+        assert (turn.text, prompt_terms(stamp + prompt)) == (prompt, prompt_terms(prompt)), stamp
+        assert prompt_line(stamp + prompt) == prompt, stamp
+        assert turn_of("user", f"{stamp}Anna: {prompt}") == turn._replace(text=f"Anna: {prompt}"), stamp
+    for before in NO_STAMPS:
+        turn = turn_of("user", before + prompt)
+        assert turn is not None, before
+        assert turn.text == before + prompt, before

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from signet_actors.domain.extraction.injection_detector import detect_injection
+from signet_actors.domain.program_text import said_by_user
 from signet_actors.domain.prompt_terms import PromptTerms
 from signet_actors.domain.query_words import words_of
 from signet_actors.domain.ranking.relevance import OF_NAMED, without_doubtful
@@ -67,6 +68,7 @@ async def sessions_of_day(call: Call[UserPromptRequest], prompt: str, terms: Pro
     None if it asks for anything else, or if there is none.
     """
     project, state = call.request.project, call.state
+    prompt = said_by_user(prompt[: 2 * MAX_DAY_CHARS])
     if project is None or len(prompt) > MAX_DAY_CHARS:
         return None
     now_ms = state.clock.wall_ms()
