@@ -61,12 +61,18 @@ def roots(workspace: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def read_transcript_file(
-    path: str, allowed: tuple[Path, ...], max_bytes: int, *, workspace: Path | None = None, whole: bool = True
+    path: str,
+    allowed: tuple[Path, ...],
+    max_bytes: int,
+    *,
+    workspace: Path | None = None,
+    whole: bool = True,
+    start: int = 0,
 ) -> bytes:
     """Return the content of the file. Raises TranscriptRefused, and SignetError if a retry may succeed.
 
     ``workspace``: of this directory only transcripts are read, whichever root leads to it. ``whole``: a longer file is
-    refused; else its first ``max_bytes`` are read.
+    refused; else ``max_bytes`` are read from ``start`` on.
     """
     root, parts = _below(path, allowed)
     if workspace is not None and _is_private(os.path.realpath(root), parts, os.path.realpath(workspace)):
@@ -89,7 +95,7 @@ def read_transcript_file(
             raise refused(f"transcriptPath cannot be opened: {error.strerror}") from error
         raise _unread(error) from error
     try:
-        return _content(descriptor, max_bytes, whole=whole)
+        return _content(descriptor, max_bytes, whole=whole, start=start)
     except OSError as error:
         raise _unread(error) from error
     finally:
@@ -101,12 +107,12 @@ def _unread(error: OSError) -> SignetError:
     return SignetError(f"The transcript was not read: {error.strerror}", code=ErrorCode.NOT_APPLIED)
 
 
-def _content(descriptor: int, max_bytes: int, *, whole: bool) -> bytes:
+def _content(descriptor: int, max_bytes: int, *, whole: bool, start: int) -> bytes:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         raise TranscriptRefused("transcriptPath is not a regular file")
     if not whole:
-        return os.read(descriptor, max_bytes)
+        return os.pread(descriptor, max_bytes, start)
     if found.st_size > max_bytes:
         raise TranscriptRefused(_too_long(found.st_size, max_bytes))
     content = bytearray()

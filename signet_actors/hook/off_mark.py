@@ -23,9 +23,6 @@ SEARCH_LIMIT_S = 0.3
 """Of the processor, to find lines and to parse them. What takes longer is left to the daemon, when it is back."""
 _END = "gnet off]"
 """How the mark ends; no other spelling of these letters counts."""
-_ASKS = b"request_user_input"
-"""In the line of a question of Codex, without which the answer to it is not known as one."""
-_AT_ONCE = 1 << 20
 
 
 def switches_off(prompt: str) -> bool:
@@ -39,23 +36,13 @@ def switches_off(prompt: str) -> bool:
 
 def is_in_transcript(body: dict[str, Any], path: str) -> bool:
     """Return whether a prompt of the transcript has the mark: of the one in the report, else of the file."""
+    from signet_actors.domain.transcripts.marked import has_mark  # noqa: PLC0415
+
     raw = body.get("transcript", "").encode("utf-8", "replace") or _content(path)
     try:
-        found = _lines_with_mark(raw, _limit())
-        if not found:
-            return False
-        from signet_actors.domain import prompt_terms  # noqa: PLC0415
-        from signet_actors.domain.transcripts.parse import parse_transcript  # noqa: PLC0415
-        from signet_actors.domain.transcripts.turns import TranscriptTooLong  # noqa: PLC0415
-
-        first = raw[: raw.find(b"\n") + 1]  # it describes the session
-        has_records = all(line.strip()[:1] + line.strip()[-1:] == b"{}" for line in (first, *found))
-        turns = parse_transcript(b"\n".join((first, *found)) if has_records else raw, _limit()).turns
+        return has_mark(raw, _limit())
     except TimeoutError:
         return False
-    except TranscriptTooLong:
-        return True
-    return any(turn.role == "user" and prompt_terms.switches_off(turn.text) for turn in turns)
 
 
 def _limit() -> Callable[[], None]:
@@ -67,24 +54,6 @@ def _limit() -> Callable[[], None]:
             raise TimeoutError
 
     return check_time
-
-
-def _lines_with_mark(raw: bytes, check_time: Callable[[], None]) -> list[bytes]:
-    """Return the lines that may have the mark, with the questions of Codex; an empty list if none may have it."""
-    mark = _END.encode()
-    found: list[bytes] = []
-    has_mark = False
-    at = 0
-    while at < len(raw):
-        check_time()
-        end = raw.find(b"\n", at + _AT_ONCE) + 1 or len(raw)
-        piece = raw[at:end]
-        at = end
-        is_here = mark in piece.lower()
-        has_mark = has_mark or is_here
-        if is_here or _ASKS in piece:
-            found += (line for line in piece.splitlines() if _ASKS in line or mark in line.lower())
-    return found if has_mark else []
 
 
 def switch_request(body: dict[str, Any]) -> dict[str, Any]:

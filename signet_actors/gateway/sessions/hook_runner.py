@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from signet_actors.domain.normalization import sanitize_text
+from signet_actors.domain.transcripts.marked import END_OF_MARK, has_mark
 from signet_actors.domain.transcripts.parse import FIRST_LINES, first_directory
 from signet_actors.errors import SignetError, Unavailable
 from signet_actors.gateway.http.route import Call, HttpResponse, mark_unsent
@@ -24,7 +25,7 @@ from signet_actors.gateway.sessions.table import on_disk
 from signet_actors.gateway.state import MAX_HARNESSES
 from signet_actors.gateway.transcript_files import TranscriptRefused, read_transcript_file, roots
 from signet_actors.operations.field_types import MAX_NAME_CHARS, parse_flag
-from signet_actors.operations.hooks import HookOutcome
+from signet_actors.operations.hooks import HookFields, HookOutcome
 
 NO_HOOKS_HEADER: Final = "x-signet-no-hooks"
 LATE_HEADER: Final = "x-signet-late"
@@ -40,6 +41,8 @@ OTHER_PROJECT: Final = "other_project"
 """The reason of a hook that does nothing because ``projects.only`` lacks the directory of its session."""
 _BEGINNING_BYTES: Final = 8 << 20
 """Of a transcript that are read for the directory in which it begins."""
+_REWRITTEN_BYTES: Final = 4096
+"""Some programs write the end of their file anew with each message."""
 OFF_WAIT_S: Final = 0.4
 """Longest wait for the switch to be on disk."""
 SWITCHED_OFF_UNSTORED: Final = (
@@ -161,6 +164,9 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool, switches_off
         return HookSession(key, known, is_switch_stored=await on_disk(stored, OFF_WAIT_S))
     await on_disk(stored)
     session.bypassed = session.bypassed or state.ledger.is_bypassed(key)
+    if context is not None and not session.bypassed and await _was_switched_off(call, context):
+        await on_disk(state.sessions.bypass(session, bypassed=True), OFF_WAIT_S)
+        state.ledger.switch_off(key, agent_id, session.first_ms)
     if session.bypassed:
         return Skip("bypassed", known=known)
     if context is not None and not context.is_agent_known and harness:
@@ -197,6 +203,35 @@ async def is_elsewhere(call: Call[Any], context: Context | None) -> bool:
     place = await projects.place_of(context.began_in)
     context.project = place.project
     return not place.is_chosen
+
+
+async def _was_switched_off(call: Call[Any], context: Context) -> bool:
+    """Return whether what was added to the transcript that a hook names has the mark, and no switch is known since.
+
+    A report of the transcript looks for it by itself. A file that does not answer in time is not searched.
+    """
+    if not isinstance(call.request, HookFields) or call.request.transcript_path is None:
+        return False
+    if call.state.ledger.was_bypassed(context.key):
+        return False
+    return await call.state.projects.read(partial(_has_new_mark, call, call.request.transcript_path, context)) or False
+
+
+def _has_new_mark(call: Call[Any], path: str, context: Context) -> bool:
+    """Return whether a prompt of the file has the mark, if anything that was added to it may. Blocks."""
+    state, searched = call.state, context.searched[1] if context.searched[0] == path else 0
+    start = max(0, searched - _REWRITTEN_BYTES)
+    most, allowed = state.config.transcripts.max_file_bytes, roots(state.workspace, os.environ)
+    try:
+        added = read_transcript_file(path, allowed, most, workspace=state.workspace, whole=False, start=start)
+        if start + len(added) < searched:  # it was made anew
+            start, added = 0, read_transcript_file(path, allowed, most, workspace=state.workspace, whole=False)
+        context.searched = path, start + len(added)
+        if start and END_OF_MARK not in added.lower():
+            return False
+        return has_mark(read_transcript_file(path, allowed, most, workspace=state.workspace) if start else added)
+    except (TranscriptRefused, SignetError, ValueError):
+        return False
 
 
 async def _note_beginning(call: Call[Any], context: Context) -> None:

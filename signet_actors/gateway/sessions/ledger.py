@@ -59,7 +59,8 @@ class Context:
     Hold ``lock`` to change it, until the response is written (``Call.hold``). ``started``: the session has received the
     text of its start in this epoch, for the request ``start_key``. ``stored``: an earlier process knew it.
     ``began_in``: the directory in which the session began, by its ``project`` if hooks work in both or in none of them.
-    ``is_beginning_read``: its transcript has been asked for that.
+    ``is_beginning_read``: its transcript has been asked for that. ``searched``: the file of its transcript, and its
+    bytes in which the mark that switches memory off was looked for.
     ``source``: the reason of a start whose text comes with the next prompt. ``told_tools``: it was told its key, for
     the tools. ``told_turns``: ids of turns of earlier sessions. ``awaits_summary``: the start after a compaction began
     the epoch, and no prompt has followed yet.
@@ -86,6 +87,7 @@ class Context:
         "project",
         "received",
         "requests",
+        "searched",
         "source",
         "start_key",
         "started",
@@ -107,6 +109,7 @@ class Context:
         self.source: str | None = None
         self.is_agent_known = True
         self.is_beginning_read = False
+        self.searched = ("", 0)
         self.stored = self.told_tools = self.awaits_summary = self.expects_loss = False
         self.losses = 0
         self.told_turns: set[str] = set()
