@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from signet_actors.domain.providers import ModelState
+from signet_actors.operations.embeddings import Tracker
 from signet_actors.protocol.message import Failure, Message, Request
 
 
@@ -31,19 +32,6 @@ class JobRunnerState(msgspec.Struct, frozen=True, omit_defaults=True):
     fenced: int = 0
 
 
-class TrackerState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Progress in creating missing and stale vectors since this process started.
-
-    ``processed`` and ``failed`` count memories, ``skipped_cycles`` counts pauses while the provider was unavailable.
-    """
-
-    running: bool = False
-    processed: int = 0
-    failed: int = 0
-    skipped_cycles: int = 0
-    last_cycle_at: str | None = None
-
-
 class ExtractorStatus(Message, frozen=True, tag="extractor.status"):
     """The extractor's status. ``mode`` of the pipeline: off, shadow, frozen, controlled_write or full.
 
@@ -54,7 +42,7 @@ class ExtractorStatus(Message, frozen=True, tag="extractor.status"):
     model: ModelState
     runners: list[JobRunnerState]
     rejected: dict[str, int]
-    tracker: TrackerState = TrackerState()
+    tracker: Tracker = Tracker()
     synthesis: ModelState | None = None
 
 

@@ -13,7 +13,8 @@ from typing import Literal
 import msgspec
 
 from signet_actors.operations.pipeline import DeadReport, UsageReport
-from signet_actors.operations.runs import RejectedReport, RunReport
+from signet_actors.operations.pipeline_ids import PipelineIdReport
+from signet_actors.operations.runs import ProposalReport, RejectedReport, RunReport
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Message, Request
 
@@ -61,35 +62,12 @@ class GetPipelineStatus(Request[PipelineStatus], frozen=True, tag="searcher.get_
     now: str
 
 
-class ProposalRow(msgspec.Struct, frozen=True):
-    """A row of ``memory_proposals``. ``reason`` says why it was not applied; ``rationale`` is the model's.
+class ProposalRow(ProposalReport, frozen=True):
+    """A row of ``memory_proposals``."""
 
-    Text is None once a memory that it came from, is about or may quote was erased, and while that memory is forgotten.
-    """
-
-    id: str
     run_id: str
     job_id: str
-    ordinal: int
     memory_id: str
-    action: str
-    outcome: str
-    reason: str | None
-    rationale: str | None
-    fact_content: str | None
-    fact_type: str
-    fact_confidence: float
-    confidence: float
-    target_id: str | None
-    target_version: int | None
-    result_memory_id: str | None
-    result_version: int | None
-    syntactic_contradiction: bool
-    semantic_contradiction: bool | None
-    review_state: str | None
-    reviewed_by: str | None
-    reviewed_at: str | None
-    undo_note: str | None
     created_at: str
 
 
@@ -165,18 +143,10 @@ class ListRuns(Request[RunsListed], frozen=True, tag="searcher.list_runs"):
     offset: int = 0
 
 
-class PipelineId(msgspec.Struct, frozen=True):
-    """The id of a run, a job or a proposal, and the beginning of what it stands for; None if that is forgotten."""
-
-    id: str
-    about: str | None
-    created_at: str
-
-
 class PipelineIdsFound(Message, frozen=True, tag="searcher.pipeline_ids_found"):
     """What was found, by id."""
 
-    found: list[PipelineId]
+    found: list[PipelineIdReport]
 
 
 class FindPipelineIds(Request[PipelineIdsFound], frozen=True, tag="searcher.find_pipeline_ids"):

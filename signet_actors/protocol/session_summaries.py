@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from signet_actors.operations.session_summaries import LinkedMemoryBody
 from signet_actors.protocol.memories import Memory, ReadScope
 from signet_actors.protocol.message import Message, Request
 from signet_actors.protocol.pipeline import JobMemory
@@ -124,20 +125,11 @@ class ListSummaries(Request[SummariesListed], frozen=True, tag="searcher.list_su
     chars: int | None = None
 
 
-class LinkedMemory(msgspec.Struct, frozen=True, array_like=True):
-    """A memory that the pipeline made from a summary. The ``content`` is None where a reply has no room for it."""
-
-    id: str
-    content: str | None
-    type: str
-    created_at: str
-
-
 class SummaryExpanded(Message, frozen=True, tag="searcher.summary_expanded"):
     """None if there is no such summary that the caller may read."""
 
     summary: StoredSummary | None
-    linked: list[LinkedMemory] = []
+    linked: list[LinkedMemoryBody] = []
 
 
 class ExpandSummary(Request[SummaryExpanded], frozen=True, tag="searcher.expand_summary"):

@@ -16,6 +16,7 @@ import pytest
 from signet_actors.config.schema import Config, RedactionConfig
 from signet_actors.domain.providers import ModelState, Selection
 from signet_actors.errors import Unavailable
+from signet_actors.operations.embeddings import Tracker
 from signet_actors.protocol.embeddings import (
     EmbeddingHealth,
     EmbeddingRow,
@@ -23,7 +24,7 @@ from signet_actors.protocol.embeddings import (
     ExportEmbeddings,
     GetEmbeddingHealth,
 )
-from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, TrackerState
+from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, KindQueue, PipelineStatus
 from tests.support.memory_api import MemoryApi, memory
 
@@ -56,9 +57,7 @@ def test_vectors_are_exported_as_numbers_when_asked_for(api: MemoryApi) -> None:
 
 
 def test_the_status_shows_the_progress_of_missing_vectors(api: MemoryApi) -> None:
-    tracker = TrackerState(
-        running=True, processed=5, failed=2, skipped_cycles=1, last_cycle_at="2026-02-21T09:00:00.000Z"
-    )
+    tracker = Tracker(running=True, processed=5, failed=2, skipped_cycles=1, last_cycle_at="2026-02-21T09:00:00.000Z")
     api.bus.script[GetExtractorStatus] = ExtractorStatus("full", ModelState(NOBODY, None), [], {}, tracker)
     queues = [KindQueue("embed", pending=7, delayed=3, leased=4, dead=9), KindQueue("extract", pending=100)]
     api.bus.script[GetPipelineStatus] = PipelineStatus(queues, [], 0, 0, None, 0, {}, {}, [])

@@ -21,7 +21,8 @@ from signet_actors.errors import ProviderError, ProviderErrorKind, SignetError
 from signet_actors.extractor.job_runner import JobRun, Pause
 from signet_actors.extractor.resources import Resources
 from signet_actors.extractor.vector_waits import VectorWaiters
-from signet_actors.protocol.extractor import TrackerState, VectorsAwaited
+from signet_actors.operations.embeddings import Tracker
+from signet_actors.protocol.extractor import VectorsAwaited
 from signet_actors.protocol.pipeline import StoreVector
 
 if TYPE_CHECKING:
@@ -104,9 +105,9 @@ class Embed:
         """End the backoff: the configuration may name another provider now."""
         self._backoff_ms = self._backoff_until_ns = 0
 
-    def tracker(self) -> TrackerState:
+    def tracker(self) -> Tracker:
         """Return the tracker's state. A cycle is a call; a skipped cycle is a pause because of an outage."""
-        return TrackerState(
+        return Tracker(
             running=self.pause(self._resources.actor.config) is None,
             processed=self._processed,
             failed=self._failed,

@@ -34,7 +34,6 @@ from signet_actors.operations.embeddings import (
 )
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.embeddings import EmbeddingHealth, EmbeddingRow, ExportEmbeddings, GetEmbeddingHealth
-from signet_actors.protocol.extractor import TrackerState
 from signet_actors.providers.embedding import Embedder
 
 PROBE_TTL_MS: Final = 30_000
@@ -125,9 +124,9 @@ async def embedding_status(call: Call[NoFields]) -> HttpResponse:
 async def _tracker(call: Call[Any]) -> Tracker:
     """Return the extractor's and the queue's counts; zeros for the part that does not answer in time."""
     replies = await call.state.status_requests.ask(("extractor", "queues"), call.trace_id, [])
-    tracker = TrackerState() if replies.extractor is None else replies.extractor.tracker
+    tracker = Tracker() if replies.extractor is None else replies.extractor.tracker
     waiting = [] if replies.queues is None else [kind for kind in replies.queues.queues if kind.kind == EMBED]
-    return Tracker(**msgspec.structs.asdict(tracker), queue_depth=sum(kind.pending + kind.leased for kind in waiting))
+    return msgspec.structs.replace(tracker, queue_depth=sum(kind.pending + kind.leased for kind in waiting))
 
 
 async def _recent_probe(state: GatewayState) -> _Probe:

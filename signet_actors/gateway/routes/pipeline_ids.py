@@ -5,15 +5,12 @@ Source: docs/compatibility.md "Diagnostics and pipeline status".
 
 from __future__ import annotations
 
-import msgspec
-
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.operations.memories import MIN_PREFIX_CHARS
 from signet_actors.operations.pipeline_ids import (
     FIND_PIPELINE_IDS,
     FindPipelineIdsRequest,
-    PipelineIdReport,
     PipelineIdsReply,
 )
 from signet_actors.protocol.pipeline_queries import FindPipelineIds
@@ -25,7 +22,7 @@ async def find_pipeline_ids(call: Call[FindPipelineIdsRequest]) -> HttpResponse:
     if len(prefix) < MIN_PREFIX_CHARS:
         raise InvalidRequest(f"prefix must have at least {MIN_PREFIX_CHARS} characters", field="prefix")
     found = await call.ask_searcher(FindPipelineIds(kind=kind, prefix=prefix, read=call.read, limit=limit))
-    return HttpResponse(PipelineIdsReply(msgspec.convert(found.found, list[PipelineIdReport], from_attributes=True)))
+    return HttpResponse(PipelineIdsReply(found.found))
 
 
 ROUTES: tuple[Route, ...] = serve(FIND_PIPELINE_IDS, find_pipeline_ids)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from signet_actors.domain.extraction.facts import short
@@ -21,7 +20,6 @@ from signet_actors.operations.session_summaries import (
     LIST,
     ExpandSummaryReply,
     ExpandSummaryRequest,
-    LinkedMemoryBody,
     ListSummariesRequest,
     SummariesReply,
     Summary,
@@ -59,8 +57,7 @@ async def expand(call: Call[ExpandSummaryRequest]) -> HttpResponse:
         transcript = await _transcript(call, summary)
     node = SummaryNode(**_members(summary))
     call.warnings += left_out((memory.id, memory.content) for memory in found.linked)
-    linked = [LinkedMemoryBody(**msgspec.structs.asdict(memory)) for memory in found.linked]
-    return HttpResponse(ExpandSummaryReply(node=node, linked_memories=linked, transcript=transcript))
+    return HttpResponse(ExpandSummaryReply(node=node, linked_memories=found.linked, transcript=transcript))
 
 
 async def _transcript(call: Call[ExpandSummaryRequest], summary: StoredSummary) -> TranscriptExcerpt | UnsetType:

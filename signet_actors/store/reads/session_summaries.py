@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from signet_actors.domain.memories import DERIVED
+from signet_actors.operations.session_summaries import LinkedMemoryBody
 from signet_actors.protocol.memories import Memory, ReadScope
-from signet_actors.protocol.session_summaries import LinkedMemory, ListSummaries, StoredSummary
+from signet_actors.protocol.session_summaries import ListSummaries, StoredSummary
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, in_project, readable_in_any_scope
 from signet_actors.store.reads.contents import contents_that_fit
@@ -46,8 +47,8 @@ def by_id(snapshot: Snapshot, memory_id: str, read: ReadScope) -> StoredSummary 
     return None if row is None else _summary(row)
 
 
-def derived(snapshot: Snapshot, memory_id: str, read: ReadScope) -> list[LinkedMemory]:
-    """Return memories that the pipeline made from the memory, the newest first; see ``LinkedMemory.content``."""
+def derived(snapshot: Snapshot, memory_id: str, read: ReadScope) -> list[LinkedMemoryBody]:
+    """Return memories that the pipeline made from the memory, the newest first; see ``LinkedMemoryBody``."""
     where, bindings = conjunction(
         ("m.source_id = :id AND m.source_type = :derived", {"id": memory_id, "derived": DERIVED}),
         _LIVE,
@@ -55,7 +56,7 @@ def derived(snapshot: Snapshot, memory_id: str, read: ReadScope) -> list[LinkedM
     )
     rows = snapshot.rows(_LINKED.format(where), bindings)
     texts = contents_that_fit(snapshot, [row[0] for row in rows])
-    return [LinkedMemory(memory_id, texts.get(seq), *rest) for seq, memory_id, *rest in rows]
+    return [LinkedMemoryBody(memory_id, texts.get(seq), *rest) for seq, memory_id, *rest in rows]
 
 
 def _summary(row: Sequence[Any]) -> StoredSummary:
