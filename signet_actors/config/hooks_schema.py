@@ -82,8 +82,6 @@ class SynthesisHookConfig(Struct, frozen=True, rename="camel"):
 
 
 class HooksConfig(Struct, frozen=True, rename="camel"):
-    """Settings of harness hooks."""
-
     session_start: SessionStartConfig = SessionStartConfig()
     user_prompt_submit: UserPromptSubmitConfig = UserPromptSubmitConfig()
     session_end: SessionEndConfig = SessionEndConfig()

@@ -24,8 +24,6 @@ _WRITER_ASKS = 64
 
 
 class Decider:
-    """One incarnation of the decider."""
-
     def __init__(self, actor: AsyncActor) -> None:
         self._actor = actor
         self._decisions: Counter[str] = Counter()

@@ -54,8 +54,6 @@ _DECIDER_ASKS = 200
 
 
 class Extractor:
-    """One incarnation of the extractor."""
-
     def __init__(self, actor: AsyncActor) -> None:
         self._actor = actor
         self._runners: list[JobRunner] = []

@@ -74,8 +74,6 @@ def connection_limits(gateway: GatewayConfig, max_connections: int) -> Connectio
 
 
 class Gateway:
-    """One incarnation of the gateway."""
-
     def __init__(
         self,
         boot: ChildContext,

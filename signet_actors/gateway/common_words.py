@@ -49,7 +49,6 @@ class CommonWordsCache:
         return len(self._known)
 
     def learn(self, read: ReadScope, projects: Filters, common: CommonWords) -> KnownWords:
-        """Replace the scope's words by those of ``common``."""
         return self._remember(_key(read, projects), KnownWords(frozenset(common.words), common.version))
 
     async def known(

@@ -213,12 +213,10 @@ def _spellings(field: msgspec.structs.FieldInfo) -> tuple[str, ...]:
 
 
 def camel_case(name: str) -> str:
-    """Return ``name`` with capitals instead of underscores."""
     return _AFTER_UNDERSCORE.sub(lambda match: match[1].upper(), name)
 
 
 def snake_case(name: str) -> str:
-    """Return ``name`` with underscores instead of capitals."""
     return _CAPITAL.sub(lambda match: f"_{match[1].lower()}", name)
 
 

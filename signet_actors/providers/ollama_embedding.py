@@ -25,8 +25,6 @@ class _Answer(msgspec.Struct):
 
 
 class OllamaEmbeddingClient:
-    """A client for one embedding model of one Ollama server."""
-
     def __init__(self, endpoint: str, model: str) -> None:
         self._model = model
         self._calls = HttpCalls("Ollama", server_address(endpoint), max_bytes=MAX_ANSWER_BYTES)

@@ -226,7 +226,6 @@ class Reader:
         return tagged & mask
 
     def check_schema(self) -> None:
-        """Raise a ``StoreError`` unless the schema can be read; rows may still be damaged."""
         self.engine.check_schema()
 
     def drop_cached_pages(self) -> None:

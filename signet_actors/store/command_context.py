@@ -153,7 +153,6 @@ class CommandContext:
 
     @property
     def is_open(self) -> bool:
-        """Whether SQLite has not rolled the transaction back because of an error."""
         return self._tx.is_open
 
     def change_counts(self) -> tuple[int, int]:

@@ -184,19 +184,16 @@ class HookGroups:
         self._comments = comments
 
     def installed(self, text: str | None) -> Groups:
-        """Return our entries. Raises InvalidText."""
         return installed(text, comments=self._comments)
 
     def connected(self, text: str | None, wanted: Groups) -> str:
         return connected(text, wanted, comments=self._comments)
 
     def stripped(self, text: str, former: str | None = None) -> str:
-        """Return the text without our entries. Raises InvalidText."""
         return stripped(text, former, comments=self._comments)
 
     def is_pure(self, entries: Groups) -> bool:
         return all(is_ours(handler) for group in entries.values() for handler in group["hooks"])
 
     def is_blank(self, text: str) -> bool:
-        """Return whether nothing is in the text. Raises InvalidText."""
         return not document_of(text, comments=self._comments)

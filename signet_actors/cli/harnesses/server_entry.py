@@ -114,7 +114,6 @@ class ServerEntry:
         return True
 
     def is_blank(self, text: str) -> bool:
-        """Return whether nothing is in the text. Raises InvalidText."""
         return not object_of(text, comments=self._comments)
 
     def _path(self, document: dict[str, Any]) -> tuple[str, ...]:

@@ -30,7 +30,6 @@ def masked(text: str) -> str:
 
 
 def masked_all(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return each of ``texts`` masked."""
     return tuple(map(masked, texts))
 
 

@@ -157,7 +157,6 @@ def target_of(raw: object, candidates: Sequence[Candidate]) -> Candidate | None:
 
 
 def proposal_target(proposal: Proposal, candidates: Sequence[Candidate]) -> Candidate | None:
-    """Return the candidate that ``proposal`` would change."""
     return next((candidate for candidate in candidates if candidate.id == proposal.target_id), None)
 
 
@@ -170,7 +169,6 @@ def proposal_needs_semantic_check(proposal: Proposal, candidates: Sequence[Candi
 
 
 def with_semantic(proposal: Proposal, contradicts: bool) -> Proposal:
-    """Return ``proposal`` with the result of the semantic check."""
     return structs.replace(proposal, semantic_contradiction=contradicts)
 
 

@@ -24,5 +24,4 @@ class ResponseCache:
         return answer if answer is not None and now_ns - at_ns < CACHE_TTL_NS else None
 
     def store(self, path: str, answer: EncodedResponse, now_ns: int) -> None:
-        """Store the response for ``path``."""
         self._responses[path] = (now_ns, answer)

@@ -231,7 +231,6 @@ class HeadTracker:
         self.fed = 0
 
     def is_too_large(self, limits: ConnectionLimits) -> bool:
-        """Return True if an incomplete head exceeds its limit."""
         return self.expected and self.fed > limits.header_bytes
 
 

@@ -28,7 +28,6 @@ _RATE_LIMITED: Final = re.compile(r"(?i)(usage|rate|session|weekly|hour) limit|l
 
 
 def program_finder(environment: Mapping[str, str]) -> Finder:
-    """Return a finder that searches the ``PATH`` of ``environment``."""
     return lambda program: shutil.which(program, path=environment.get("PATH"))
 
 

@@ -387,7 +387,6 @@ class GuardedProvider:
         ) from error
 
     def _unavailable(self, words: str, *, retry_after_ms: int) -> ProviderError:
-        """Return the error for a call that was not made."""
         return ProviderError(
             ProviderErrorKind.UNAVAILABLE, f"{self.name} {words}", retry_after_ms=max(1, retry_after_ms)
         )

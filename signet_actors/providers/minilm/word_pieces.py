@@ -114,8 +114,6 @@ class _Characters(dict[str, str]):
 
 
 class _Ranges:
-    """A set of characters."""
-
     def __init__(self, ranges: str) -> None:
         """``ranges``: "20 41-5a", in ascending order."""
         pairs = [each.partition("-") for each in ranges.split()]

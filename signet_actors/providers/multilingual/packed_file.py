@@ -74,8 +74,6 @@ def widened(blocks: Blocks) -> Vectors:
 
 
 class _Tensors:
-    """The tensors by name."""
-
     def __init__(self, data: memoryview, place: int) -> None:
         self._data = data
         self._places: dict[str, tuple[int, int]] = {}

@@ -91,7 +91,6 @@ class WorkspaceFiles:
         return self._process is not None
 
     def reload(self, config: Config) -> None:
-        """Apply the new configuration."""
         settings = config.harness_files.sync, _named_agents(config)
         if settings != (self._enabled, self._agents):
             self._enabled, self._agents = settings

@@ -311,7 +311,6 @@ class BusClient(AsyncProcess):
 
     @property
     def searchers_known(self) -> int:
-        """The number of searchers that have announced themselves and have not exited since."""
         return self._pool.known
 
     @property

@@ -51,7 +51,6 @@ def new_counters() -> dict[str, int]:
 
 
 def is_tell(header: Header) -> bool:
-    """Return whether the message expects no reply."""
     return header.message_id.startswith(_TELL)
 
 

@@ -83,7 +83,6 @@ def is_bypassed(snapshot: Snapshot, session_key: str) -> bool:
 
 
 def was_bypassed(snapshot: Snapshot, session_key: str) -> bool:
-    """Return True if memory is or was switched off for the session."""
     return snapshot.one(_PAUSED, {"session_key": session_key}) is not None
 
 

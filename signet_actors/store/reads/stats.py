@@ -32,12 +32,10 @@ def session_count(snapshot: Snapshot) -> int:
 
 
 def live_memories(view: Reads) -> int:
-    """Return the number of memories that are not deleted."""
     return int(view.value(_LIVE_MEMORIES))
 
 
 def live_ids(view: Reads) -> set[str]:
-    """Return the ids of the memories that are not deleted."""
     return {memory_id for (memory_id,) in view.rows(_LIVE_IDS)}
 
 

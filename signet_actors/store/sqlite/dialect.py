@@ -48,7 +48,6 @@ class SqliteDialect:
         return f"SELECT value FROM json_each(:{name})"
 
     def listed(self, values: Sequence[int] | Sequence[str]) -> str:
-        """Return what to bind for a list: JSON."""
         return msgspec.json.encode(values).decode()
 
     def unix_ms(self, column: str) -> str:

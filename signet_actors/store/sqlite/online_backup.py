@@ -143,7 +143,6 @@ def verify_copy(path: Path, *, heartbeat: Callable[[], None] = lambda: None) -> 
 
 
 def database_bytes(connection: apsw.Connection) -> int:
-    """Return the size of the database without its log."""
     return int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
 
 

@@ -138,7 +138,6 @@ class SqliteSnapshot(SqliteReads):
         return [] if table is None else nearest(self._connection, table, query, k)
 
     def unindexed_vectors(self, model: str, dimensions: int) -> int:
-        """Return how many live memories have their newest vector of this model, but not in its ``vec0`` table."""
         table = vec_table(self._connection, model, dimensions)
         missing = "" if table is None else f" AND e.seq NOT IN (SELECT rowid FROM {table})"
         return int(self.value(_OF_MODEL + missing, {"model": model}))

@@ -58,7 +58,6 @@ class SqliteTransaction(SqliteReads):
             self._connection.execute(sql, bindings)
 
     def insert(self, insert: Insert, values: Sequence[Any]) -> None:
-        """Insert rows whose values are given one after another, many to a statement."""
         width = len(insert.columns)
         begin = 0
         while begin < len(values):
@@ -78,7 +77,6 @@ class SqliteTransaction(SqliteReads):
         return self._connection.total_changes()
 
     def changes(self) -> int:
-        """Return the number of rows that the last INSERT, UPDATE or DELETE changed, without changes by triggers."""
         return self._connection.changes()
 
     @contextmanager

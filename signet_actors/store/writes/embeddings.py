@@ -13,8 +13,6 @@ from signet_actors.store.engine import Insert, WriteTransaction
 
 
 class EmbeddingRow(NamedTuple):
-    """A new vector."""
-
     seq: int
     source_type: str
     source_id: str

@@ -12,8 +12,6 @@ from signet_actors.store.engine import Insert, WriteTransaction
 
 
 class HintRow(NamedTuple):
-    """A new hint."""
-
     memory_id: str
     memory_seq: int
     hint: str

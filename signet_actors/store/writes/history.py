@@ -15,8 +15,6 @@ KEY: Final = "idempotencyKey"
 
 
 class HistoryRow(NamedTuple):
-    """A new event."""
-
     id: str
     memory_id: str
     event: str

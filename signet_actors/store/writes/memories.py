@@ -240,7 +240,6 @@ def exists(tx: WriteTransaction, memory_id: str) -> bool:
 
 
 def exists_live(tx: WriteTransaction, memory_id: str) -> bool:
-    """Return whether the memory is stored and not deleted."""
     return tx.one(_EXISTS_LIVE, {"id": memory_id}) is not None
 
 
@@ -304,7 +303,6 @@ def set_embedding(tx: WriteTransaction, seq: int, embedding_seq: int | None, mod
 
 
 def clear_embedding(tx: WriteTransaction, seq: int) -> None:
-    """Record that the memory has no vector."""
     tx.execute(_CLEAR_EMBEDDING, {"seq": seq})
 
 

@@ -36,8 +36,6 @@ class StoredRun(NamedTuple):
 
 
 class NewProposal(NamedTuple):
-    """A new proposal."""
-
     seq: int
     id: str
     run_id: str
@@ -90,8 +88,6 @@ class StoredProposal(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a proposal."""
-
     ordinal: int
     outcome: str
     reason: str | None

@@ -8,8 +8,6 @@ from signet_actors.store.engine import Insert, Reads, WriteTransaction
 
 
 class ReplyRow(NamedTuple):
-    """A new reply."""
-
     request_id: str
     body_digest: str | None
     reply: bytes
