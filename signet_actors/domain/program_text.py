@@ -169,7 +169,9 @@ _MESSAGES: Final = {
     r"<heartbeat>\s{0,9}<(?:automation_id|current_time_iso)>": r"[\s\S]*?</heartbeat>",
     r"Automation: [^\n]{1,300}\nAutomation ID: [^\n]{1,200}\n(?:Automation memory|Last run): ": _TO_THE_END,
     # Gemini CLI and Qwen Code
-    r"Scheduled task: [^\n]{1,300}\nTask ID: [^\n]{1,200}\nSchedule: [^\n]{0,200}\nTriggered at: ": _TO_THE_END,
+    r"Scheduled task: [^\n]{1,300}\nTask ID: [^\n]{1,200}\nSchedule: [^\n]{0,200}\nTriggered at: \d{4}-\d\d-\d\dT": (
+        _TO_THE_END
+    ),
     r"This is (?:the )?\w{2,20} (?:CLI|Code)\. We are setting up the context for our chat\.": (
         rf"(?=\s{{1,9}}Today's date is ){_SURROUNDINGS}"
     ),

@@ -13,6 +13,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -21,6 +22,7 @@ from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.normalization import MAYBE_CJK
 from signet_actors.domain.program_text import OFF_MARK, planned_in
 from signet_actors.domain.prompt_terms import switches_off
+from signet_actors.domain.redaction.labelled_values import answered_secret
 from signet_actors.domain.redaction.scan import Redactor, without_known
 from signet_actors.domain.transcripts.parse import parse_transcript
 from signet_actors.domain.transcripts.turns import Transcript, TranscriptTooLong, stored_turns
@@ -80,6 +82,11 @@ def capture(raw: bytes, redactor: Redactor, make_way: Callable[[], None]) -> Cap
         found.kinds += kinds
         return cleaned
 
+    for (_, asked, _), (_, answer, _) in pairwise(transcript.turns):
+        make_way()
+        if secret := answered_secret(asked, answer):
+            known[secret] = "credential"
+            found.kinds.append("credential")
     part: list[CapturedTurn] = []
     size = 0
     for row in stored_turns(transcript.turns, clean, transcript.ids):

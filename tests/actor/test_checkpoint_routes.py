@@ -199,6 +199,60 @@ def test_a_secret_stays_one_in_later_texts_of_its_session(daemon: LiveDaemon, na
     assert "xK9mQ2vL7pZ1" in json.dumps(other), "nothing names it there"
 
 
+QUESTION = "I cannot log in. What is the staging password?"
+ANSWERED = (
+    "xK9mQ2vL7pA1",
+    "`xK9mQ2vL7pA2`",
+    "it's xK9mQ2vL7pA3",
+    "Tr0ub4dor&3xK9m",
+    "xK9mQ2vL7pA5 and the user is anna",
+)
+
+
+@pytest.mark.parametrize("answer", ANSWERED)
+def test_what_answers_the_question_of_the_turn_before_is_stored_nowhere(daemon: LiveDaemon, answer: str) -> None:
+    key = f"asked-{ANSWERED.index(answer)}"
+    asked = f"User: deploy the shop\nAssistant: {QUESTION}\n"
+    keep(daemon.api, key, transcript=asked)  # at the end of its turn; then comes the prompt
+    replies = [hook(daemon.api, "user-prompt-submit", userPrompt=answer, sessionKey=key)]
+    told = {"lastAssistantMessage": QUESTION, "sessionKey": f"{key}-told"}
+    replies.append(hook(daemon.api, "user-prompt-submit", userPrompt=answer, **told))
+    for each in (key, f"{key}-told"):
+        hook(daemon.api, "pre-compaction", sessionKey=each)
+    keep(daemon.api, f"{key}-file", transcript=f"{asked}User: {answer}\nAssistant: Thanks.\n")
+    kept = daemon.api.get(f"/api/sessions/{key}-file/transcript").ok()["content"]
+    assert "[REDACTED:credential]" in kept
+    seen = [*replies, kept, of_session(daemon.api, key), of_session(daemon.api, f"{key}-told")]
+    assert "xk9m" not in json.dumps(seen).lower()
+    keep(daemon.api, f"{key}-other", transcript=f"User: go\nAssistant: Which branch?\nUser: {answer}\nAssistant: Ok.\n")
+    other = daemon.api.get(f"/api/sessions/{key}-other/transcript").ok()["content"]
+    assert answer in other, "nothing asks for a secret there"
+
+
+@pytest.mark.parametrize(
+    "prompts",
+    [
+        ("the staging db password: %s", "so %s does not work there, try the other user"),
+        ("so %s does not work there, try the other user", "the staging db password: %s"),
+    ],
+    ids=["told first", "told afterwards"],
+)
+def test_no_word_of_a_password_stays_in_the_searches_of_a_checkpoint(
+    daemon: LiveDaemon, prompts: tuple[str, str]
+) -> None:
+    secret = "Str0ng!Passw0rd#2024"
+    key = f"searched-{prompts[0][:2]}"
+    for prompt in prompts:
+        reply = hook(daemon.api, "user-prompt-submit", userPrompt=prompt % secret, sessionKey=key)
+    if prompts[0].startswith("the"):
+        assert "passw0rd" not in json.dumps(reply).lower(), "the search has none of it either"
+    hook(daemon.api, "pre-compaction", sessionKey=key)
+    (one,) = of_session(daemon.api, key)
+    seen = json.dumps(one).lower()
+    assert [part for part in ("str0ng", "passw0rd") if part in seen] == []
+    assert "work try user" in one["memory_queries"]
+
+
 @pytest.mark.parametrize("half", [4096, 20_000], ids=["the kept beginning", "the kept ends"])
 def test_no_part_of_a_secret_at_a_cut_reaches_terms_or_checkpoints(daemon: LiveDaemon, half: int) -> None:
     for number, said in enumerate(SAID):

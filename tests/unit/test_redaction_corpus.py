@@ -8,11 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from signet_actors.domain.redaction.labelled_values import answered_secret
 from signet_actors.domain.redaction.scan import Redactor, redact, tokens
 from signet_actors.domain.redaction.secret_names import LANGUAGES
 from signet_actors.domain.redaction.token_format import TokenFormat
 from signet_actors.domain.redaction.token_formats import FORMATS
-from tests.support.pasted_credentials import ASKED, HARMLESS, JOINED, PASTED
+from tests.support.pasted_credentials import (
+    ASKED,
+    HARMLESS,
+    HEX_VALUES,
+    HEXADECIMAL,
+    JOINED,
+    OTHER_ANSWERS,
+    PASTED,
+    QUESTIONS,
+)
 from tests.support.pasted_credentials import VALUES as PASTED_VALUES
 from tests.support.secret_corpus import SHAPES, clean_notes, documented, secrets, shaped
 from tests.support.secret_notes import CLEAN_TEXTS, PASSWORDS
@@ -186,6 +196,46 @@ def test_what_is_pasted_is_replaced_whole_and_nothing_else(kind: str) -> None:
 def test_the_answer_to_a_question_for_a_secret_is_replaced(value: str) -> None:
     assert len(ASKED) >= 20
     assert [form for form in ASKED if value in redact(form % value).text] == []
+
+
+ANSWERS = {
+    **dict.fromkeys(("%s", "`%s`", "it's %s, I think", "sure, use %s", "%s\n\nand the user is anna"), "xK9mQ2vL7pR4"),
+    "%s.": "8f14e45fceea167a5a36dedd4bea2543",
+    "Ok: %s": "Tr0ub4dor&3",
+    "**%s**": "k7Qw9ZrT2mLp4XvB8nHs",
+}
+
+
+def test_a_turn_that_answers_a_question_for_a_secret_in_the_turn_before_begins_with_it() -> None:
+    assert len(QUESTIONS) >= 19
+    assert len(OTHER_ANSWERS) >= 20
+    for question in QUESTIONS:
+        for form, value in ANSWERS.items():
+            assert answered_secret(question, form % value) == value, (question, form)
+    assert [each for each in OTHER_ANSWERS if answered_secret(*each)] == []
+
+
+@pytest.mark.parametrize("value", HEX_VALUES)
+def test_a_value_of_hexadecimal_digits_is_replaced_where_another_is(value: str) -> None:
+    assert len(HEXADECIMAL) >= 20
+    for form in HEXADECIMAL:
+        clean, kinds = Redactor().clean(form.replace("%s", value))
+        assert clean == form.replace("%s", f"[REDACTED:{kinds[0] if kinds else None}]")
+
+
+GLUED = (
+    *("of-%s", "key-%s", "key_%s", "MY_TOKEN_%s", "a-%s", "x--%s", "__%s", "ci_%s_end", "/tmp/of-%s", "img-%s.png"),
+    *("branch feature-%s", "id:key_%s", "1-%s", "user_%s@host", "-%s", "'dev-%s'", "dev/%s", "k=%s;", "(%s)", "x:%s"),
+)
+
+
+@pytest.mark.parametrize("around", GLUED)
+def test_a_token_behind_a_hyphen_or_an_underscore_is_replaced(around: str) -> None:
+    for form, mark in MARKED:
+        if "_" in form.glue or form.back or form.context or form.after_mark:
+            continue
+        for _, token in examples(form, mark)[:1]:
+            assert token not in redact(around % token).text, (form.kind, mark)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from signet_actors.domain.redaction.named_values import ends_there, is_signed_credential, secret_end, trimmed_end
+from signet_actors.domain.redaction.named_values import ends_there, secret_end, trimmed_end
 from signet_actors.domain.redaction.values import (
     SecretSpan,
     has_digit,
@@ -21,6 +21,7 @@ from signet_actors.domain.redaction.values import (
     is_literal_secret,
     is_mixed,
     is_option_value,
+    is_signed_credential,
     is_spoken_password,
     is_unmistakable,
     is_url_password,
@@ -48,6 +49,9 @@ COMMAND_OPTIONS: Final[tuple[tuple[tuple[str, ...], str, str], ...]] = (
     (("smbclient", "rpcclient", "smbmap"), "U", "user"),
     (("http", "https", "xh", "xhs"), "a", "user"),
     (("http", "https", "xh", "xhs"), "-auth", "user"),
+    (("mosquitto_pub", "mosquitto_sub", "mosquitto_rr", "ssh-keygen"), "P", "apart"),
+    (("ssh-keygen",), "N", "apart"),
+    (("openssl enc", "openssl aes-256-cbc"), "k", "apart"),
     (("psexec", "psexec64", "rdesktop", "twine upload", "snowsql", "usermod", "useradd"), "p", "apart"),
 )
 """Commands, their password option, and its form: in the same word, in the next word, either, or ``user:pass``."""
@@ -74,12 +78,23 @@ COMMAND_MARKS: Final = (
     ),
     *("psftp", "ldap", "7z", "rar ", "keytool", "jarsigner", "curl", "smbclient", "rpcclient", "smbmap"),
     *("http ", "https ", "xh ", "xhs ", "psexec", "rdesktop", "twine"),
-    *("snowsql", "usermod", "useradd"),
+    *("snowsql", "usermod", "useradd", "mosquitto", "ssh-keygen", "openssl"),
 )
 _READERS: Final = (
     *("sudo", "passwd", "-token", "requirepass", "masterauth", "kinit", "cryptsetup", "secret", "stdin", "-fd"),
     *("sqlplus", "sqlldr", "sqlcl", "pdp ", "rman ", "conn", "net use", "-securestring", " on >"),
-    *("wpa_passphrase", "xfreerdp", "schtasks"),
+    *(
+        "wpa_passphrase",
+        "xfreerdp",
+        "schtasks",
+        "rabbitmqctl",
+        "mosquitto_passwd",
+        "mc ",
+        "vault login",
+        "pass insert",
+        "jdbc:oracle",
+        "securestring",
+    ),
 )
 OPTION_MARKS: Final = (" -", "\t-", "login", "auth ", *_READERS)
 """Texts without these have no command with a password."""
@@ -90,7 +105,7 @@ _GAP: Final = r"(?>(?:[ \t]|\\\r?\n){1,40})"  # a backslash joins lines
 _EVENT = re.compile(
     r"(?P<end>(?<!\\)(?<!\\\r)\n|[;|]|&&)"
     rf"|(?<![\w.-])(?P<command>{_COMMAND_NAMES})(?:\.exe)?(?=(?P<arguments>{_GAP}(?:-|https?://))|\s)"
-    r"|(?<=\s)-(?P<flags>[#0-9A-Za-z]{0,8}?)(?P<option>storepass|keypass|pw|-(?:proxy-)?user|-auth|[pPaUuw])"
+    r"|(?<=\s)-(?P<flags>[#0-9A-Za-z]{0,8}?)(?P<option>storepass|keypass|pw|-(?:proxy-)?user|-auth|[pPaUuw]|[Nk](?=\s))"
     rf"(?P<between>=|{_GAP}|(?=[^\s=]))(?P<quote>[\"']?+)(?!-)(?P<value>[^\s\"'`]{{1,256}}+)"
 )
 _FLAGS: Final = frozenset("#012346789BGIJLNORSVZabefgijklnoqrsvxz")
@@ -147,26 +162,40 @@ _INPUT = re.compile(
     r"|\bhtpasswd\s{1,9}(?:(?P<shown>(?=(?:-\w{1,9}\s{1,9}){0,3}-\w{0,9}n))|)(?:-\w{1,9}\s{1,9}){0,3}-\w{0,9}b\w{0,9}\s{1,9}"
     r"(?:\d\d?\s{1,9})?(?(shown)|\S{1,200}\s{1,9})\S{1,64}\s{1,9}[\"']?([^\s\"'|;&]{4,256})"
     r"|\bchpasswd\s{0,9}<<-?<?\s{0,9}[\"']?(?:eof[\"']?\s{1,9})?[\w.-]{1,64}:([^\s\"'|;&]{4,256})"
-    r"|\b(?:(?P<sql>sqlplus|sqlldr|sqlcl|(?:imp|exp)dp|rman\s{1,9}target)|conn(?:ect)?)\s{1,9}(?:-\w{1,9}\s{1,9}){0,3}[\"']?"
-    r"(?:userid=)?[\w$#.]{1,30}/[\"']?(?P<pass>[^\s@\"'/]{4,64})(?=[\"']?(?:@[\w/(]|(?(sql)(?:\s|\Z)|(?!))))"
+    r"|\b(?:(?P<sql>(?:sqlplus|sqlldr|sqlcl|(?:imp|exp)dp|rman\s{1,9}target)\s|jdbc:oracle:\w{2,5}:)|conn(?:ect)?\s)\s{0,8}"
+    r"(?:-\w{1,9}\s{1,9}){0,3}[\"']?(?:userid=)?[\w$#.]{1,30}/[\"']?(?P<pass>[^\s@\"'/]{4,64})"
+    r"(?=[\"']?(?(sql)(?:@[\w/(]|\s|\Z)|@[\w/(][^\s\"'`]{0,200}[\"'`]?[ \t]{0,3}(?:[\n;]|\Z)))"
     r"|\bnet\s{1,3}use\s{1,9}(?:\S{1,20}\s{1,9})?\\\\\S{1,120}\s{1,9}(?:/u(?:ser)?:\S{1,64}\s{1,9})?[\"']?([^\s\"'/*]{4,256})"
-    r"|\b(?:setuser|user)\s{1,3}\S{1,64}\s{1,3}on\s{1,3}>([^\s\"'|;&]{4,256})"
-    r"|\b(?:wpa_passphrase|net\s{1,3}user)\s{1,9}\S{1,64}\s{1,9}[\"']?([^\s\"'/*]{4,256})"
+    r"|\b(?:setuser|user)\s{1,3}\S{1,64}\s{1,3}on\s{1,3}>(?!=)([^\s\"'|;&]{4,256})"
+    r"|\b(?:wpa_passphrase|net\s{1,3}user|rabbitmqctl\s{1,3}(?:add_user|change_password)|mosquitto_passwd\s{1,3}-\w{1,3}\s{1,3}\S{1,99}"
+    r"|mc\s{1,3}(?:alias\s{1,3}set|config\s{1,3}host\s{1,3}add)\s{1,3}\S{1,64}\s{1,3}\S{1,99})\s{1,9}\S{1,64}\s{1,9}"
+    r"[\"']?([^\s\"'/*]{4,256})"
+    r"|\bvault\s{1,3}login\s{1,3}(?:-\S{1,64}\s{1,3}){0,3}[\"']?([^\s\"'|;&=-][^\s\"'|;&=]{3,256})"
     r"|\b(?:xfreerdp|schtasks)\b[^\n]{0,200}?\s/(?:p:|rp\s{1,9})[\"']?([^\s\"']{4,256})"
     r"|\bconvertto-securestring\s{1,9}(?:-string\s{1,9})?[\"']([^\s\"'|;&]{4,256})"
-    r"|\bsecret\s{1,3}set\s{1,3}\S{1,64}\s{1,3}(?:-b|--body)[ =][\"']?([^\s\"'|;&]{4,256})"
+    r"|\b(?:secrets?\s{1,3}(?:set|put)|pass\s{1,3}insert)\s{1,3}\S{1,64}\s{1,3}(?:(?:-b|--body)[ =]?|<<<\s{0,9})"
+    r"[\"']?([^\s\"'|;&]{4,256})"
+    r"|\b(?:keyvault\s{1,3}secret\s{1,3}set\b|ssm\s{1,3}put-parameter(?=[^\n]{0,400}securestring))"
+    r"[^\n|;]{0,200}?\s--value[ =][\"']?([^\s\"'|;&]{4,256})"
 )
+_SETS = re.compile(r"\b(?:create\s{1,3}secret|secrets?\s{1,3}(?:set|put|create))(?=\s)")
+_SET = re.compile(r"(?<=\s)(?:(?:--from-literal|--env|-e)[ =])?[\"']?[A-Za-z][\w.]{0,64}=[\"']?([^\s\"'|;&]{6,256})")
+"""A command that sets secrets by name, and each of what it sets: ``fly secrets set X=…``."""
 _AUTH = re.compile(
     r"(?:(?P<alone>(?:^|[\n>`]|-cli)[ \t]{0,4})|(?<![\w-]))AUTH[ \t]{1,4}"
     r"[\"']?([^\s\"'`]{2,256})[\"']?(?:[ \t]{1,4}[\"']?([^\s\"'`]{6,256}))?"
 )
+_PRODUCTS = re.compile(
+    r"(?:[A-Z][A-Za-z-]{1,30}|[A-Za-z-]{2,30}(?=\d{0,2}[+@/]))\d{0,2}(?:\.\d{1,2})?(?:[+@/][A-Za-z-]{0,30}\d{0,2}(?:\.\d{1,2})?){0,3}"
+)
+"""What follows the heading ``AUTH``: ``OAuth2.1``, ``WebAuthn/FIDO2``, ``next-auth@5``."""
 """The command of Redis and of mail servers: a password, or a user or mechanism and a password."""
 """What a command is given to read, or the next words of one that takes no option for it."""
-_OF_PROSE_TOO: Final = ("requirepass", "masterauth", "conn", "net")
+_OF_PROSE_TOO: Final = ("requirepass", "masterauth", "conn", "net", "vault", "mc")
 """The word after these may be one of a sentence: ``requirepass must …``."""
 _AUTH_PAIR = re.compile(
     r"(?:\b(?:auth[\"']?\s{0,3}+[:=]\s{0,3}+(?:\(|(?P<list>\[))|(?:(?:http)?basicauth|passwordauthentication|usernamepasswordcredentials"
-    r"|pscredential|networkcredential|(?:smtp|server|mail|ftp|client)\.login)\s{0,3}+\()\s{0,9}+"
+    r"|pscredential|networkcredential|(?:smtp|imap|server|mail|ftp|client)\.login)\s{0,3}+\()\s{0,9}+"
     r"|\b(?:getconnection|pdo|mysqli(?:_connect)?)\s{0,3}+\([^,()\n]{1,200}+,\s{0,9}+)"
     r"(?:(?P<literal>[\"'])[^\"'\s]{1,128}+[\"']|\$?[\w.]{1,64}+)\s{0,9}+,\s{0,9}+[\"'](?P<value>[^\"'\s]{1,256}+)[\"']"
 )
@@ -272,12 +301,23 @@ def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
             start, end = found.span(found.lastindex or 0)
             if (is_value if found[0].startswith(_OF_PROSE_TOO) else is_literal_secret)(plain[start:end]):
                 yield "password", start, end
+    done = 0
+    for found in windowed_matches(_SETS, folded, _REACH) if "secret" in folded else ():
+        end = plain.find("\n", found.end(), found.end() + _REACH)
+        for each in _SET.finditer(plain, max(done, found.end()), end if end >= 0 else found.end() + _REACH):
+            done = each.end()
+            if is_value(each[1]):
+                yield "password", *each.span(1)
     for found in windowed_matches(_AUTH, plain, _REACH) if "AUTH" in plain else ():
         alone = found["alone"] is not None and ends_there(plain, found.end())
         for group in (2, 3):
-            if (found[group] and not found[group].endswith(":")) and (
-                is_signed_credential(found[group])
-                or (alone and is_spoken_password(found[group]) and not found[group].isupper())
+            if (
+                (found[group] and not found[group].endswith(":"))
+                and (
+                    is_signed_credential(found[group])
+                    or (alone and is_spoken_password(found[group]) and not found[group].isupper())
+                )
+                and not _PRODUCTS.fullmatch(found[group])
             ):
                 yield "password", *found.span(group)
 

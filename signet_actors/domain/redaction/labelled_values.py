@@ -10,13 +10,16 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from signet_actors.domain.redaction.named_values import NAME_WORDS, is_signed_credential, trimmed_end
+from signet_actors.domain.redaction.named_values import NAME_WORDS, secret_end, trimmed_end
 from signet_actors.domain.redaction.secret_names import is_password_name
 from signet_actors.domain.redaction.values import (
     SecretSpan,
-    is_id_or_place,
+    is_hex_key,
+    is_mixed,
     is_random,
     is_random_key,
+    is_signed_credential,
+    is_signed_password,
     is_spoken_password,
     is_value,
 )
@@ -47,21 +50,34 @@ _LABEL: Final = {
     for only in (True, False)
 }
 _SAID_KEY = re.compile(
-    r"(?<!\w)(?:the|this|that|use|is|(?P<given>here(?:['\u2019]?s|\sis)(?:\s(?:the|my|our|your))?|my|our|your|his|her|their))"
+    r"(?<!\w)(?:the|this|that|use|is|with|(?P<given>here(?:['\u2019]?s|\sis)(?:\s(?:the|my|our|your))?|my|our|your|his|her|their))"
     rf"\s(?:(?!(?:{_PUBLIC})\s)[a-z][\w-]{{1,19}}\s)?"
-    r"key(?:\sfor\s[^\s:=]{1,30}(?:\s[^\s:=]{1,30}){0,2}?)?[*_]{0,2}(?:\sis:?|\s?[:=,\u2014\u2192-])"
+    r"key(?:\sfor\s[^\s:=]{1,30}(?:\s[^\s:=]{1,30}){0,2}?)?[*_]{0,2}(?P<sign>\sis:?|\s?[:=,\u2014\u2192-]|(?=\s))"
     r"\s{1,3}[\"'`*]{0,3}(?P<value>[^\s\"'`,;()*]{10,256})"
 )
-_ASKED: Final = {
-    only: re.compile(
-        rf"(?:(?<![\w-])(?:{NAME_WORDS[only]}|keys?|pins?)(?![\w-])[^\n?\uff1f]{{0,80}}[?\uff1f](?=[\s*_\"')])"
-        rf"|\b(?:enter|paste|provide|type)\s[^\n?]{{0,60}}?(?:{NAME_WORDS[only]}|key|pin)(?![\w-])[^\n?:]{{0,40}}(?=\r?\n))"
-        r"[ \t*_\"')]{0,6}(?:\r?\n[ \t>]{0,8}){0,2}(?:(?:user|human|answer|a):[ \t]{0,4})?[`*\"']{0,3}"
-        r"(?P<value>[^\s`*\"']{6,255})"
+_QUESTION: Final = {
+    only: (
+        rf"(?:(?<![a-z0-9-])(?:{NAME_WORDS[only]}|keys?|pins?)(?![a-z0-9_-])(?:[^\n.?\uff1f]|\.(?=\S)){{0,80}}[?\uff1f](?=[\s*_\"')]|\Z)"
+        rf"|\b(?:enter|paste|provide|type|send|give|share|need|tell)\s[^\n?]{{0,60}}?(?:{NAME_WORDS[only]}|key|pin)(?![\w-])"
     )
     for only in (True, False)
 }
+_ANSWER: Final = (
+    r"(?:(?:it['\u2019]?s|it\sis|sure|yes|ok(?:ay)?|here(?:['\u2019]s)?|das\sist|es\sist|c'est|use|try|take)[,:.]?\s){0,2}"
+    r"[`*\"']{0,3}(?P<value>[^\s`*\"']{6,255})"
+)
+_ASKED: Final = {
+    only: re.compile(
+        rf"{question}[^\n?:]{{0,40}}(?=\r?\n))[ \t*_\"')]{{0,6}}(?:\r?\n[ \t>]{{0,8}}){{0,2}}"
+        rf"(?:(?:user|human|answer|assistant|agent|a):[ \t]{{0,4}})?{_ANSWER}"
+    )
+    for only, question in _QUESTION.items()
+}
 """A question for a secret, and the first word of what follows, which is the answer if it is random."""
+_ASKS: Final = {only: re.compile(f"{question})") for only, question in _QUESTION.items()}
+_ANSWERS: Final = re.compile(rf"\s{{0,99}}{_ANSWER}", re.IGNORECASE)
+MOST_OF_QUESTION: Final = 400
+"""So far before its end, a turn may ask for the secret with which the next one begins."""
 _OF_PARTS = re.compile(r"\w[:=<>]+\w")
 _BRACED = re.compile(r"\b(?:pwd|password)\s?=\s?\{(?P<value>[^{}\s]{6,128})\}")
 _SECTION = re.compile(
@@ -169,7 +185,7 @@ def labelled_values(plain: str, folded: str) -> Iterator[SecretSpan]:
 def _is_entry(key: str, value: str) -> bool:
     """Return whether the value of ``secrets: {db: …}`` is a secret, and not the name of one or of a place."""
     simple = value.rstrip("!?").isalnum() and not key.rstrip().lower().endswith(_NAMING)
-    return is_signed_credential(value) or (simple and is_spoken_password(value) and not is_id_or_place(value))
+    return is_signed_credential(value) or (simple and is_signed_password(value))
 
 
 def said_keys(plain: str, folded: str) -> Iterator[SecretSpan]:
@@ -177,18 +193,35 @@ def said_keys(plain: str, folded: str) -> Iterator[SecretSpan]:
     for found in windowed_matches(_SAID_KEY, folded, _REACH) if "key" in folded else ():
         start = found.start("value")
         end = trimmed_end(plain, start, found.end("value"))
-        if (_opens_something if found["given"] else is_random)(plain[start:end]):
+        value = plain[start:end]
+        if not found["sign"]:
+            opens = is_hex_key(value) or (is_mixed(value) and is_random(value))
+        else:
+            opens = _opens_something(value) if found["given"] else is_random(value)
+        if opens:
             yield "credential", start, end
     asks = "?" in plain or "\uff1f" in plain or "\n" in plain
     for found in windowed_matches(_ASKED[folded.isascii()], folded, _REACH) if asks else ():
-        start, end = found.span("value")
-        for at in (end, trimmed_end(plain, start, end)):
-            if is_random(plain[start:at]):
-                yield "credential", start, at
-                break
+        if end := _answer_end(plain, *found.span("value")):
+            yield "credential", found.start("value"), end
     for found in windowed_matches(_BRACED, folded, _REACH) if "={" in folded or "= {" in folded else ():
         if _opens_something(plain[slice(*found.span("value"))]):
             yield "password", *found.span("value")
+
+
+def answered_secret(asked: str, answer: str) -> str:
+    """Return the secret with which a turn begins if the one before it asks for one; empty if there is none."""
+    found = _ANSWERS.match(answer)
+    if found is None or not (end := _answer_end(answer, *found.span("value"))):
+        return ""
+    folded = asked[-MOST_OF_QUESTION:].lower()
+    return answer[found.start("value") : end] if _ASKS[folded.isascii()].search(folded) else ""
+
+
+def _answer_end(plain: str, start: int, end: int) -> int:
+    """Return the end of a random word, with or without the signs behind it; 0 if it is not random."""
+    ends = (secret_end(plain, start, end), trimmed_end(plain, start, end))
+    return next((at for at in ends if is_random(plain[start:at]) or is_hex_key(plain[start:at])), 0)
 
 
 def _opens_something(value: str) -> bool:

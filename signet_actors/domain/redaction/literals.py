@@ -6,13 +6,13 @@ from typing import Final
 
 _ARGUMENT: Final = r"(?:[^()\n]{0,80}?\b(?:default|value)\s?=\s?)"
 _MAKERS: Final = (
-    r"secret(?:str|bytes|string|value)|password|secure(?:string)?|field|str(?:ing)?|bytes|getbytes|(?<=[.:])(?:from|new)|some|ptr|b64decode"
+    r"secret(?:str|bytes|string|value)|password|secure(?:string)?|field|str(?:ing)?|bytes|getbytes|(?<=[.:])(?:from|new)|some|ptr|b64decode|md5|sha\d{0,3}|(?:en)?crypt|hashbytes"
     r"|atob|unsafeplaintext"
 )
 WRAPPED: Final = (
-    rf"(?>(?:(?:new\s)?(?:[\w.:]{{1,30}}[.:])?(?:(?:{_MAKERS})\s?\({_ARGUMENT}?|\w{{1,16}}(?:field|column)\s?\({_ARGUMENT})"
+    rf"(?>(?:(?:new\s)?(?:[\w.:]{{1,30}}[.:])?(?:(?:{_MAKERS})\s?\((?:'\w{{1,12}}',\s?)?{_ARGUMENT}?|\w{{1,16}}(?:field|column)\s?\({_ARGUMENT})"
     r"(?=[bru]{0,2}[\"'`]|secret)"
-    r"|\$\{[\w.]{1,60}(?::[-=]?|[-=])(?=[^\s{}$])|\(\s{0,9}(?=[bru]{0,2}[\"'`])"
+    r"|\$\{(?!(?:env|file|ssm|secrets?|vault|sops|param|self|opt|cf):)[\w.]{1,60}(?::[-=]?|[-=])(?=[^\s{}$])|\(\s{0,9}(?=[bru]{0,2}[\"'`])"
     r"|[\w.]{1,40}(?:\([^()\n]{0,60}\)|\[[^\[\]\n]{0,60}\])?\s(?:or|\|\||\?\?)\s(?=[\"'`])"
     r"|(?:\{[^{}]{0,120}?)?[\"']?(?:\w{0,12}value|plaintext|default)[\"']?\s{0,4}[:=]\s{0,4}){0,2})"
     r"(?>(?:(?:[bul]|u8|br|rb)(?=[\"'])|(?:[bu]?[rf]{1,2}|[@$]{1,2})(?=[\"'][^\\{\[(\n]{1,256}[\"']))?)"

@@ -24,10 +24,11 @@ from signet_actors.domain.redaction.values import (
     is_option_value,
     is_passphrase,
     is_password_with_blanks,
+    is_signed_credential,
+    is_signed_password,
     is_spoken_password,
     is_strong_value,
     is_symbol_password,
-    is_unmistakable,
     is_users_password,
     is_value,
     is_value_with_blanks,
@@ -50,6 +51,8 @@ _ENDS: Final = r"\]\u201c\u201d\u2019\u00bb\u300d\u300f\u3011"
 CLOSE: Final = rf"(?>(?:\\{{0,8}}+[\"'`]|&quot;|&\#3[49];|{_EMPHASIS}|{TAG}|[{_ENDS}]){{0,4}})"
 """What may stand between a name and its sign: quotation marks, emphasis, the ends of tags and brackets."""
 
+_COMMENT: Final = r"\#[ ][^\n]{0,80}\n[ \t]{0,20}(?=[^\s:=]{6,256}[ \t]{0,9}(?:\n|\Z))"
+"""What is noted beside a name: the value stands alone on the next line."""
 _YAML_PROPERTY: Final = r"(?<=\s)(?:&(?!(?:mut|dyn|str|self)\b)[\w.-]{1,64}|!![a-z]{1,16})(?=\s)"
 """The anchor of a value in YAML, by which others refer to it, or its type."""
 
@@ -66,7 +69,7 @@ NAME_WORDS: Final = {only: _name_words(ascii_only=only) for only in (True, False
 def _name_pattern(words: str, said: Said) -> str:
     return rf"""(?P<name>{words})(?:{said.owns})?(?:(?P<plural>s\b)|[0-9]{{0,2}}+)
         (?>(?:[\s_-]?(?:confirm(?:ation)?|repeat|again|verify)\b)?)(?P<s>['\u2019]s(?=\s))?
-        (?>(?:[\s_-](?:blob|data|string|value|base|base64|b64)\b){{0,2}})
+        (?>(?:[\s_-](?:blob|data|string|value|base|base64|b64|(?:env(?:ironment)?\s)?variable|env\svar)\b){{0,2}})
         (?P<owner>[ ]\([^()\r\n]{{1,40}}\)(?=[*_]{{0,3}}\s?[:=])
           | [ ]for(?:[ ]key)?[ ](?:'[^'\n]{{1,99}}'|"[^"\n]{{1,99}}")(?=:)
           | (?<!pass)[ ](?:{said.joiners})[ ][^\s:=|()]{{1,30}}(?:[ ][^\s:=|()]{{1,30}}){{0,3}}?
@@ -77,7 +80,7 @@ def _name_pattern(words: str, said: Said) -> str:
         {CLOSE}(?>(?:\[\d{{0,4}}\])?)(?>(?:[ ]\([^()\r\n]{{1,40}}\)(?=\s?[:=]))?)(?>(?:{TYPE})?)
         \s{{0,40}}+
         (?:(?P<sign>(?:\?\??|\|\|)=|\?\?(?=\s?["'`])|:-(?=[^\s}}]{{4,256}}\}})|:=|=>|={{2}}>|={{1,3}}+|!==?|:(?!:)|(?<=\s)value=|(?<=["'])/?>|-{{1,2}}>
-            | [\u2190-\u21ff\u27f0-\u27ff\u2794-\u27be\u25b6\u25ba]|\.{{3,40}}|\u2026
+            | [\u2190-\u21ff\u27f0-\u27ff\u2794-\u27be\u25b6\u25ba]|[._]{{3,40}}|\u2026
             | (?<!\s)/(?=[^\s/=:]{{6,64}}(?:[\s,;)]|$))
             | (?<=\s)[\u2013\u2022\u00b7-]{{1,2}}(?=\s)|\u2014|[|\u2502]{{1,2}}
             | ,?\s{{0,20}}+["'`]?(?:parameter)?value["'`]?\s{{0,4}}[:=]|--(?:body|value)[ =]|\((?=["'`])
@@ -88,8 +91,8 @@ def _name_pattern(words: str, said: Said) -> str:
             | (?<=\s)[(\[]|[\u3010\u300c\u300e\u300a]
             | {said.glued})
           | (?:(?<=\s)|,\s(?=c'est\s))(?P<said>(?:(?:{said.verbs})(?:\s(?:{_ADVERBS}))?
-            | (?(owner)to(?!\s[^\s:=]{{1,30}}[:=])|(?:to|as))):?)(?=\s) | (?(owner)(?!)|(?<=[\s>])))
-        :?(?>(?:{_EMPHASIS}(?=\s))?)\s{{0,40}}+{WRAPPED}
+            | (?(owner)(?:to|with)(?!\s[^\s:=]{{1,30}}[:=])|(?:to|as|with))):?)(?=\s) | (?(owner)(?!)|(?<=[\s>])))
+        :?(?>(?:{_EMPHASIS}(?=\s))?)\s{{0,40}}+(?>(?:{_COMMENT})?){WRAPPED}
         (?>(?:(?:{TAG}|\|(?=[ ])|[-+*\u2022](?=[ ][^\s-])|[`~]{{3}}[\w-]{{0,12}}(?=\s)|[|>][-+]?(?=\s{{0,9}}\n)|``(?!`)
             | {_YAML_PROPERTY}
             | [\u201e\u201c\u201a\u2018\u00ab\u2039\u300c\u300e\u3010])
@@ -116,7 +119,7 @@ _PUBLIC_NAMES: Final = (
 )
 _OWNERS: Final = (
     *("auth", "access", "api", "client", "refresh", "bearer", "bot", "user", "db", "root", "admin", "app", "my"),
-    *("ssh", "ftp", "smtp", "mail", "pg", "store", "identity"),
+    *("ssh", "ftp", "smtp", "mail", "pg", "store", "identity", "bind"),
 )
 """Words that may directly precede a name in lower case: ``authtoken``, ``clientsecret``."""
 _SQL_BEFORE: Final = ("with ", "encrypted ", "set ")
@@ -132,9 +135,6 @@ _ASSIGNMENTS: Final = frozenset(
     {":=", "=>", "=", "value=", ">", "/>", ":-", "?=", "??", "??=", "||=", "<<<", *_COMPARISONS}
 )
 _EMPHASES: Final = ("***", "**", "__", "*", "_", "~~")
-_HEX = re.compile(r"[0-9a-f]{1,64}")
-_HEX_KEY_CHARS: Final = (32, 48, 64)
-"""Lengths of keys in hexadecimal digits. A commit has 40."""
 _APPOSITIONS: Final = (",", "(")
 _IS_SAID = re.compile(
     r"[,)]{1,2}+\s(?:is|was|has|had|will|must|should|shall|can|may|might|needs?|expires?d?|changes?d?|changed|works?|worked"
@@ -177,6 +177,10 @@ _COMPOUND_CHARS: Final = 8
 """Names of this length are also found at the end of a word: ``Nutzerkennwort``."""
 _MIN_CREDENTIAL_DIGITS: Final = 16
 """Minimum length of a credential that consists only of digits. A shorter number is a limit or a size."""
+
+_REPLACED = re.compile(r"(?:replac|swap|chang|updat|overwrit|ersetz|remplac|reemplaz|sostitu)[^\n.]{0,40}\Z")
+_PART_OF_CODE = re.compile(r"\[\d{1,4}\]|some\s?\($|value[\"']?\s{0,4}:")
+"""A token of a lexer or of a design, rather than one that opens something, may stand here."""
 
 _CLOSING_TAG = re.compile(
     r"<\\?/(?:[\w.-]{1,32}+:)?(?P<name>[\w.-]{0,64}?(?P<password>pass(?:w(?:or[dt]|d)|phrase|code)|pwd|kennwort)"
@@ -234,6 +238,8 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
         bare = not (sign or said or option or statement)
         if bare and opening is None and (joined or _is_on_next_line(plain, begin, start)):
             continue
+        if said == "with" and _REPLACED.search(before) is None:
+            continue  # ``hash the password with …``
         prose = (
             word in _WORDS_OF_PROSE
             and not before[-1:].isalnum()
@@ -278,10 +284,12 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
             accept = is_option_value if option or statement else is_value
             if sign in _COMPARISONS:
                 accept = _is_compared_value
+            elif not password and _PART_OF_CODE.search(name[0]):
+                accept = _is_strong_or_irregular
             elif bare:
-                accept = _is_signed_password if identified else is_unmistakable
+                accept = is_signed_password if identified else is_signed_credential
             elif weak:
-                accept = _is_signed_password if password else is_signed_credential
+                accept = is_signed_password if password else is_signed_credential
             elif said and not password:
                 accept = _is_strong_or_irregular
         elif sign in _COMPARISONS:
@@ -306,16 +314,16 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
                 (until < end and password and is_word_and_number(plain[start:until]))
                 or ((spoken or ends_line) and _is_of_account(name, before))
             ):
-                accept = _is_signed_password
+                accept = is_signed_password
             elif sign in _APPOSITIONS:
-                accept = is_spoken_password if password and _IS_SAID.match(folded, run_end) else is_unmistakable
+                accept = is_spoken_password if password and _IS_SAID.match(folded, run_end) else is_signed_credential
                 until = end
             elif bare or statement or sign in _BRACKETS or (prose and said):
-                accept = is_unmistakable
+                accept = is_signed_credential
             elif sign == ":" and ends_line and not prose:
                 accept = is_value
             elif weak:
-                accept = _is_signed_password if spoken or ends_line else is_signed_credential
+                accept = is_signed_password if spoken or ends_line else is_signed_credential
                 until = end
             elif spoken or ends_line:
                 accept = is_spoken_password
@@ -323,8 +331,10 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
             else:
                 accept = _is_strong_or_irregular
         value = plain[start : min(until, start + MAX_CHECKED_CHARS)]
-        if "/" in value and before.rstrip().endswith("/"):
-            continue  # ``user/password: admin/…``, a pair
+        if ("/" in value and before.rstrip().endswith("/")) or (
+            said == name["s"] and is_id_or_place(value) and "=" in value
+        ):
+            continue  # ``user/password: admin/…``, a pair; ``the token's sub=…``
         if (
             value
             and not (_is_number(value) and (prose or (not password and len(value) < _MIN_CREDENTIAL_DIGITS)))
@@ -458,17 +468,6 @@ def _is_password_after_slash(value: str) -> bool:
 
 def _is_strong_or_irregular(value: str) -> bool:
     return is_strong_value(value) or (is_value(value) and is_irregular(value))
-
-
-def _is_signed_password(value: str) -> bool:
-    """Return whether a password after an arrow, a dash or the bar of a table is one, and not the id of a row."""
-    return is_spoken_password(value) and not is_id_or_place(value)
-
-
-def is_signed_credential(value: str) -> bool:
-    return is_unmistakable(value) or (
-        len(value) in _HEX_KEY_CHARS and is_value(value) and _HEX.fullmatch(value) is not None
-    )
 
 
 def _is_compared_value(value: str) -> bool:

@@ -35,8 +35,8 @@ class Language(NamedTuple):
 
 LANGUAGES: Final = {
     "English": Language(
-        "password passcode passphrase pass passwd pwd psw psk pw seed·phrase recovery·phrase wifi·code wlan·code"
-        " identified·by",
+        "password passcode passphrase pass·phrase p/w pass passwd pwd psw psk pw seed·phrase recovery·phrase wifi·code"
+        " wlan·code identified·by",
         "is was are has·been will·be should·be must·be can·be now set·to changed·to reset·to equals",
         "for of to on in at from",
     ),

@@ -17,7 +17,7 @@ from signet_actors.domain.redaction.token_format import (
     TokenFormat,
     token_format,
 )
-from signet_actors.domain.redaction.values import has_placeholder
+from signet_actors.domain.redaction.values import has_placeholder, is_random
 
 _UUID: Final = rf"{HEX}{{8}}(?:-{HEX}{{4}}){{3}}-{HEX}{{12}}"
 _AZURE_KEYS = "Microsoft Learn: Azure service keys with a signature at a fixed place"
@@ -91,6 +91,7 @@ SERVICE_FORMATS: Final[tuple[TokenFormat, ...]] = (
         back="abcdefghijklmnopqrstuvwxyz0123456789",
         back_chars=6,
         ends=None,
+        glue=WORD_CHARS,
     ),
     token_format(
         "kubernetes-token",
@@ -238,7 +239,59 @@ SERVICE_FORMATS: Final[tuple[TokenFormat, ...]] = (
     token_format("api-key", "Together AI Docs: API keys", rf"tgp_v1_{WORD}{{40,60}}+", "tgp_v1_"),
     token_format("api-key", "Cerebras Docs: API keys", rf"csk-{ALNUM}{{40,60}}+", "csk-"),
     token_format("api-key", "Firecrawl Docs: API keys", rf"fc-{HEX}{{32}}(?![A-Za-z0-9])", "fc-"),
-    token_format("api-key", "Jina AI Docs: API keys", rf"jina_{HEX}{{32}}{WORD}{{20,40}}+", "jina_"),
+    token_format("api-key", "Jina AI Docs: API keys", rf"jina_{WORD}{{48,80}}+", "jina_"),
+    token_format(
+        "api-key", "Voyage AI Docs: API keys", rf"pa-{WORD}{{43}}(?!{WORD})", "pa-", accept=is_random, glue=WORD_CHARS
+    ),
+    token_format(
+        "api-key", "Brave Search: API keys", rf"BSA{WORD}{{28}}(?!{WORD})", "BSA", accept=is_random, glue=WORD_CHARS
+    ),
+    token_format("api-key", "ElevenLabs Docs: API keys", rf"sk_{HEX}{{48}}(?![A-Za-z0-9])", "sk_"),
+    token_format("api-key", "Cursor Docs: API keys", rf"key_{HEX}{{64}}(?![A-Za-z0-9])", "key_", glue=WORD_CHARS),
+    token_format("api-key", "Infracost Docs: API keys", rf"ico-{ALNUM}{{32}}(?![A-Za-z0-9])", "ico-"),
+    token_format("google-key", "Gemini API Docs: API keys", rf"AQ\.Ab{WORD}{{40,80}}+", "AQ.Ab"),
+    token_format(
+        "api-key",
+        "RapidAPI Docs: API keys",
+        rf"(?<={ALNUM}{{10}})msh{ALNUM}{{15}}p1{ALNUM}{{5}}jsn{ALNUM}{{12}}(?![A-Za-z0-9])",
+        "msh",
+        back=ALNUM_CHARS,
+        back_chars=10,
+    ),
+    token_format(
+        "api-key",
+        "Ollama Docs: API keys",
+        rf"(?<={HEX}{{32}})\.{ALNUM}{{24}}(?![A-Za-z0-9])",
+        ".",
+        context=("ollama",),
+        back=HEX_CHARS,
+        back_chars=32,
+    ),
+    token_format(
+        "api-key", "ngrok Docs: Authtokens", rf"2{ALNUM}{{26}}_{ALNUM}{{21,22}}(?!{WORD})", "2", context=("ngrok",)
+    ),
+    token_format(
+        "asana-token",
+        "Asana Developers: Personal access tokens",
+        rf"[12]/[0-9]{{12,20}}/[0-9]{{12,20}}:{HEX}{{32}}",
+        *("1/", "2/"),
+    ),
+    token_format("clickup-token", "ClickUp API: Authentication", r"pk_[0-9]{5,10}_[A-Z0-9]{32}(?![A-Za-z0-9])", "pk_"),
+    token_format("artifactory-token", "JFrog Help: Reference tokens", rf"cmVmdGtu{ALNUM}{{48,64}}+", "cmVmdGtu"),
+    token_format("cloudflare-token", "Cloudflare Docs: Origin CA keys", rf"v1\.0-{HEX}{{24}}-{HEX}{{146}}", "v1.0-"),
+    token_format(
+        "webhook",
+        "Zapier, Make, IFTTT, Microsoft Teams, Feishu and WeCom: addresses of webhooks",
+        r"(?:hooks\.zapier\.com/hooks/(?:catch|standard)/[0-9]{3,12}/[A-Za-z0-9]{5,64}+/?|\.make\.com/[A-Za-z0-9]{28,40}+"
+        r"|maker\.ifttt\.com/trigger/[\w-]{1,64}/(?:json/)?with/key/[\w-]{20,64}+"
+        r"|\.webhook\.office\.com/webhookb2/[\w@/-]{60,400}+"
+        r"|/(?:open-apis/bot/v2/hook/|cgi-bin/webhook/send\?key=)[\w-]{36})",
+        *("hooks.zapier.com/", ".make.com/", "maker.ifttt.com/", ".webhook.office.com/"),
+        *("/open-apis/bot/v2/hook/", "/cgi-bin/webhook/send?key="),
+        back=ALNUM_CHARS + "-.:/",
+        back_chars=80,
+        ends=None,
+    ),
     token_format("api-key", "E2B Docs: API keys", rf"e2b_{HEX}{{40}}", "e2b_"),
     token_format(
         "sourcegraph-token",

@@ -7,7 +7,7 @@ sqlite3(1) for the tables that they print.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from signet_actors.domain.redaction.named_values import NAME_WORDS
@@ -19,9 +19,9 @@ from signet_actors.domain.redaction.values import (
     is_password_of_parts,
     is_password_with_blanks,
     is_random_key,
+    is_signed_credential,
     is_spoken_password,
     is_symbol_password,
-    is_unmistakable,
 )
 
 _COLUMN = {
@@ -38,6 +38,7 @@ _RULE = re.compile(r"[|>:\s]*+[-+=\u2500-\u257f][-+=|:\s\u2500-\u257f]*+")
 _WORDS = re.compile(r"\S++(?> \S++)*")
 _CELL = re.compile(r"[\w .*`\"'()-]{0,60}")
 _MARKS: Final = "*_~`\"'"
+_AROUND: Final = " \t\r*_`\"'"
 
 
 def column_values(plain: str, folded: str) -> Iterator[SecretSpan]:
@@ -60,6 +61,13 @@ def column_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             below = drawn = True
         elif (columns or below) and len(cells := _cells(line, separator)) == len(header):
             yield from _values_of_columns(line, at, cells, columns) if drawn else ()
+            if below and separator == "|":  # | DB password | … | … |
+                bar = int(not line[slice(*cells[0])].strip())
+                start, end = cells[min(bar, len(cells) - 1)]
+                name = _COLUMN[ascii_only].fullmatch(folded[at + start : at + end].strip(_AROUND))
+                if name and name["name"]:
+                    rest = [(index, is_password_name(name["name"])) for index in range(bar + 1, len(cells))]
+                    yield from _values_of_columns(line, at, cells, rest)
         else:
             columns, below = [], False
             head = folded[at : at + len(line)]
@@ -67,7 +75,7 @@ def column_values(plain: str, folded: str) -> Iterator[SecretSpan]:
                 header = _cells(head, separator)
                 names = [head[start:end].strip(" \t\r>") for start, end in header]
                 if 1 < len(header) <= 64 and all(map(_CELL.fullmatch, names)):
-                    named = [_COLUMN[ascii_only].fullmatch(name.strip(" \t\r*_`\"'")) for name in names]
+                    named = [_COLUMN[ascii_only].fullmatch(name.strip(_AROUND)) for name in names]
                     columns = [
                         (index, is_password_name(name["name"]) if name["name"] else None)
                         for index, name in enumerate(named)
@@ -100,7 +108,7 @@ def _cells(line: str, separator: str) -> list[tuple[int, int]]:
 
 
 def _values_of_columns(
-    line: str, at: int, cells: list[tuple[int, int]], columns: list[tuple[int, bool | None]]
+    line: str, at: int, cells: list[tuple[int, int]], columns: Sequence[tuple[int, bool | None]]
 ) -> Iterator[SecretSpan]:
     """Yield the values of a line; ``columns``: which, and whether of a password; None for a column *key*."""
     for index, password in columns:
@@ -122,6 +130,6 @@ def _values_of_columns(
         elif password:
             found = is_spoken_password(value) or is_symbol_password(value)
         else:
-            found = is_unmistakable(value)
+            found = is_signed_credential(value)
         if found or (password and quoted is not None and is_password_of_parts(value)):
             yield "password" if password else "credential", start, start + len(value)

@@ -29,7 +29,8 @@ class TokenFormat:
     most ``back_chars`` of them. If ``context`` is given, one of its words (lower case) must occur within
     ``CONTEXT_CHARS`` of the token, because harmless text can have the same format. ``accept`` checks the token.
     ``ends`` matches the rest of a token after its pattern. A token never starts directly after a character of ``glue``,
-    because that would be inside another run. With ``after_mark`` the token begins after the mark, which is kept.
+    because that would be inside another run; behind a hyphen or an underscore most may: ``of-ghp_…``. With
+    ``after_mark`` the token begins after the mark, which is kept.
     """
 
     kind: str
@@ -41,7 +42,7 @@ class TokenFormat:
     back: str = ""
     back_chars: int = 0
     ends: re.Pattern[str] | None = None
-    glue: str = WORD_CHARS
+    glue: str = ALNUM_CHARS
     after_mark: bool = False
 
 
@@ -62,7 +63,7 @@ def token_format(
     back: str = "",
     back_chars: int = 0,
     ends: re.Pattern[str] | None = TOKEN_END,
-    glue: str = WORD_CHARS,
+    glue: str = ALNUM_CHARS,
     after_mark: bool = False,
 ) -> TokenFormat:
     """Return the format of the tokens that begin with one of ``marks``."""

@@ -14,7 +14,6 @@ from typing import Final
 from signet_actors.domain.redaction.service_token_formats import SERVICE_FORMATS
 from signet_actors.domain.redaction.token_format import (
     ALNUM,
-    ALNUM_CHARS,
     BASE64_END,
     DIGITS,
     HEX,
@@ -25,7 +24,7 @@ from signet_actors.domain.redaction.token_format import (
     TokenFormat,
     token_format,
 )
-from signet_actors.domain.redaction.values import may_be_real_token
+from signet_actors.domain.redaction.values import is_mixed, may_be_real_token
 
 
 def is_jwt(token: str) -> bool:
@@ -66,7 +65,6 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         *("AKIA", "ASIA", "ABIA", "ACCA", "A3T"),
         accept=lambda token: "EXAMPLE" not in token and may_be_real_token(token + "0"),
         ends=None,
-        glue=ALNUM_CHARS,
     ),
     token_format(
         "aws-key", "AWS Bedrock User Guide: API keys", rf"ABSK[A-Za-z0-9+/]{{60,{MAX}}}+", "ABSK", ends=BASE64_END
@@ -129,7 +127,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
     token_format("api-key", "Replicate Docs: API tokens", rf"r8_{ALNUM}{{36,60}}+", "r8_"),
     token_format("api-key", "NVIDIA NIM Docs: API keys", rf"nvapi-{WORD}{{50,100}}+", "nvapi-"),
     token_format("api-key", "Perplexity Docs: API keys", rf"pplx-{ALNUM}{{40,80}}+", "pplx-"),
-    token_format("api-key", "Fireworks AI Docs: API keys", rf"fw_{ALNUM}{{20,60}}+", "fw_"),
+    token_format("api-key", "Fireworks AI Docs: API keys", rf"fw_{ALNUM}{{20,60}}+", "fw_", glue=WORD_CHARS),
     token_format("api-key", "Tavily Docs: API keys", rf"tvly-(?:dev-|prod-)?{ALNUM}{{28,60}}+", "tvly-"),
     token_format("api-key", "Resend Docs: API keys", r"re_[A-Za-z0-9]{8}_[A-Za-z0-9]{20,40}+", "re_"),
     token_format("huggingface-token", "Hugging Face Hub Docs: User access tokens", rf"hf_{ALNUM}{{30,60}}+", "hf_"),
@@ -179,24 +177,34 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
     token_format(
         "mailchimp-key",
         "Mailchimp Developer: API keys",
-        rf"(?<={HEX}{{32}})-us[0-9]{{1,2}}(?![A-Za-z0-9])",
+        rf"(?<={HEX}{{32}})-us[0-9]{{1,2}}(?![A-Za-z0-9-]|\.\w)",
         "-us",
-        context=("mailchimp", "mandrill", "mc_api", "mc-api"),
+        context=("mailchimp", "mandrill", "mc_", "mc-", "api", "token", "secret", "mail", "newsletter"),
         back=HEX_CHARS,
         back_chars=32,
         ends=None,
     ),
-    token_format("mailgun-key", "Mailgun Docs: API keys", rf"key-{HEX}{{32}}", "key-", context=("mailgun",)),
+    token_format(
+        "mailgun-key", "Mailgun Docs: API keys", rf"key-{HEX}{{32}}(?![A-Za-z0-9])", "key-", glue=WORD_CHARS + "/"
+    ),
     token_format(
         "twilio-key",
         "Twilio Docs: API keys, account SID",
-        rf"(?:AC|SK){HEX}{{32}}(?![A-Za-z0-9])",
-        *("AC", "SK"),
+        rf"AC{HEX}{{32}}(?![A-Za-z0-9])",
+        "AC",
         context=("twilio",),
         ends=None,
     ),
+    token_format("twilio-key", "Twilio Docs: API keys", rf"SK{HEX}{{32}}(?![A-Za-z0-9])", "SK", ends=None),
     token_format("square-key", "Square Developer: Access tokens", rf"sq0(?:csp|atp|idp)-{WORD}{{22,60}}+", "sq0"),
-    token_format("square-key", "Square Developer: Access tokens", rf"EAAA[lE]{WORD}{{56,80}}+", *("EAAAl", "EAAAE")),
+    token_format(
+        "square-key",
+        "Square Developer: Access tokens",
+        rf"EAAA{WORD}{{58,64}}(?![\w+/=-])",
+        "EAAA",
+        accept=lambda token: is_mixed(token) and may_be_real_token(token),
+        glue=WORD_CHARS + "+/",
+    ),
     token_format(
         "facebook-token",
         "Meta for Developers: Access tokens",
@@ -233,9 +241,9 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
     token_format(
         "crates-token",
         "The Cargo Book: cargo login",
-        rf"cio{ALNUM}{{32}}(?![A-Za-z0-9])",
+        rf"cio{ALNUM}{{32}}(?![A-Za-z0-9+/=])",
         "cio",
-        context=("cargo", "crates"),
+        accept=lambda token: is_mixed(token) and may_be_real_token(token),
     ),
     token_format("nuget-key", "NuGet Docs: Scoped API keys", r"oy2[a-z0-9]{43}", "oy2"),
     token_format(
@@ -388,6 +396,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         rf"(?:\.[A-Za-z0-9_.+/=-]{{1,{16 * MAX}}}+)?",
         "eyJ",
         accept=is_jwt,
+        glue=WORD_CHARS,  # the run of a token is long: it is read once
     ),
     *SERVICE_FORMATS,
 )

@@ -72,7 +72,7 @@ _NAMING: Final = """
     env example expired field file first for forgot form free from generated get group hash here hidden hide host image
     infra init input instance internal item job key keys label last length link local login main manager master max
     migration min mount must need never new next node none not note now old one only optional page path per pod policy
-    prod production production project read ref replace required reset root rotate rules same sample secret secrets see
+    prod production project read ref replace required reset root rotate rules same sample secret secrets see
     server service session set shared show some staging store stored strength system team test text that the then this
     toggle token two type unset use user users validation value vault version volume was web will with word words write
     you your password passwords passwd passphrase
@@ -102,6 +102,7 @@ _WORDS_AND_INDEX = re.compile(r"[A-Za-z]{1,40}+(?>(?:[-_./][A-Za-z]{1,40}+){0,12
 _COUNTED_OR_NUMBERED = re.compile(
     r"\d[\d.,]{0,20}+[+%]?|\d{1,3}+-?[A-Za-z]{1,20}+(?>(?:-[A-Za-z]{1,20}+){0,4})"  # 90,000, 10-digit, 16chars
     r"|[A-Za-z]{1,40}+(?>(?:[-_./][A-Za-z]{1,40}+){0,12})[-_./]\d{1,6}"  # OPS-1234, cache-server-12
+    r"|(?:\d{1,6}(?:\.\d{1,3})?(?:[mun]?s|[mhdwy]|[kmgt]i?b?)){1,5}"  # 24h30m, 512Mi
     r"|(?:level|step|page|chapter|section|part|rule|line|team|user|server|node|room|phase|python|postgres|ubuntu|debian"
     r"|windows|office|staging|production|prod|cluster|region|zone|host|mysql|redis|release|n?varchar|char|u?int|float)\d{1,6}",
     re.IGNORECASE,
@@ -118,6 +119,8 @@ _NAME_IN_CODE = re.compile(
 _WORD_AND_NUMBER = re.compile(r"[A-Z][a-z]{2,19}+\d{2,6}|[A-Za-z]{3,20}+\d{3,6}")  # Winter2025
 _DIGIT_FOR_LETTER = re.compile(r"[a-z]\d{1,3}(?=[a-z])")  # h0rse
 _KEY_CHARS: Final = 20
+_ALL_KINDS: Final = 4
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _SYMBOL = re.compile(r"[!$%^&+?]")
 _SYMBOL_OF_NO_PATH = re.compile(r"[!@$%^&*+]")
 _PART_OF_PATH = re.compile(r"[:/.=(){}\[\]#]|@v?\d")
@@ -125,12 +128,15 @@ _BASE64_CHARS: Final = 16
 _BASE64_TEXT = re.compile(r"[A-Za-z0-9+/]{16,4096}+={0,2}")
 _CHANGES = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
 _ID_OR_PLACE = re.compile(
-    r"[0-9a-f-]{7,64}"  # a commit, a digest or a UUID
+    r"[0-9a-f-]{7,64}|0x[0-9a-f]{1,40}"  # a commit, a digest, a UUID or an address
     r"|[\w./\\-]{1,200}\.[a-z]\w{0,4}[:#].{0,256}"  # login.tsx:42
     r"|[\w.+-]{1,99}@[\w-]{1,99}(?:\.[\w-]{1,99}){1,5}"
     r"|[\w.-]{1,99}:\d{1,5}|[$\w.-]{1,99}=.{1,256}",
     re.IGNORECASE,
 )
+
+_HEX = re.compile(r"(?=\d*[a-f])[0-9a-f]{16,64}")
+_HEX_KEY_CHARS: Final = (16, 32, 48, 64)
 
 BLOB_END = re.compile(
     r"[A-Za-z0-9+/]*+={0,2}"
@@ -153,6 +159,7 @@ def may_be_real_token(token: str) -> bool:
     return (
         (_DIGIT.search(token) is not None or _are_random_letters(token))
         and not has_placeholder(token)
+        and "0123456789abcdef" not in token
         and _SAME_CHARACTER.search(token) is None
     )
 
@@ -186,6 +193,7 @@ def is_literal_secret(value: str) -> bool:
     return (
         len(value) >= 4
         and (value[0] not in "/~.$<{%([@&*#" or _is_base64_key(value))
+        and not value.startswith("--")
         and "://" not in value
         and not has_placeholder(value)
         and _PLACEHOLDER.fullmatch(value) is None
@@ -256,14 +264,34 @@ def is_random(value: str) -> bool:
     return dense or (_SYMBOL_OF_NO_PATH.search(value) is not None and not _PART_OF_PATH.search(value))
 
 
+def is_no_name(value: str) -> bool:
+    """Return whether a recognised secret is one in other texts, too, where it may be a part of a name: no fixture."""
+    return is_random(value) or (_kinds(value) == _ALL_KINDS and is_strong_value(value))
+
+
 def is_random_key(value: str) -> bool:
     """Return whether ``value``, which may be the key of a row as well, is a random one and as long as a credential."""
-    return len(value) >= _KEY_CHARS and is_random(value)
+    return len(value) >= _KEY_CHARS and is_random(value) and _ULID.fullmatch(value) is None
 
 
 def is_id_or_place(value: str) -> bool:
     """Return whether ``value`` is a digest, a UUID, a line of a file, an address or a host with its port."""
     return _ID_OR_PLACE.fullmatch(value) is not None
+
+
+def is_hex_key(value: str) -> bool:
+    """Return whether ``value`` is a key in hexadecimal digits, as ``openssl rand -hex`` makes it; a commit has 40."""
+    return len(value) in _HEX_KEY_CHARS and _HEX.fullmatch(value) is not None and is_value(value)
+
+
+def is_signed_credential(value: str) -> bool:
+    """Return whether ``value``, beside a name, is a secret, also in hexadecimal digits."""
+    return is_unmistakable(value) or is_hex_key(value)
+
+
+def is_signed_password(value: str) -> bool:
+    """Return whether a password after an arrow, a dash or the bar of a table is one, and not the id of a row."""
+    return is_spoken_password(value) and (is_hex_key(value) or not is_id_or_place(value))
 
 
 def is_base64_text(value: str) -> bool:

@@ -40,13 +40,15 @@ from signet_actors.domain.redaction.values import (
     has_digit,
     has_placeholder,
     is_base64_blob,
+    is_hex_key,
     is_id_or_place,
     is_irregular,
     is_passphrase,
     is_recovery_code,
     is_seed_phrase,
+    is_signed_credential,
+    is_signed_password,
     is_spoken_password,
-    is_unmistakable,
     is_users_password,
     is_word_and_number,
     may_be_value,
@@ -108,8 +110,9 @@ _LOGINS: Final = ("log", "sign", "anmeld", "meld", "conne", "sesi", "entra", "ac
 _PURPOSES: Final = ("to log", "to sign", "zum ", "pour se ", "pour entrer", "para ", "per acc", "per entr")
 _PAIR_BEFORE = re.compile(
     r"(?:^|\s)[\"'`*]{0,3}(?P<user>[\w.@+-]{1,32})[\"'`*]{0,3}(?:(?P<apart> [/:] )| ?[/:] ?)[\"'`*]{0,3}"
-    r"(?P<value>[^\s/:\"'`*]{6,48})[\"'`*]{0,3}\s\Z"
+    r"(?P<value>[^\s/:\"'`*]{6,64})[\"'`*]{0,3}\s\Z"
 )
+_VERSIONS = re.compile(r"[A-Za-z]{1,32}[\d.]{1,5}/[A-Za-z]{1,32}[\d.]{1,3}")
 _LOGGED_IN = re.compile(
     r"(?<!\w)(?:(?:log(?:ged|ging|s)?|sign(?:ed|ing|s)?)[ -]?(?:in|on)(?:to)?(?: [\w.-]{1,30}){0,4}? (?:with|as|using)"
     r"|(?:log-?in|anmeld\w{1,6}|einlogg\w{1,3}|melde?n? (?:dich|sie sich)) mit|conne(?:ct|x)\w{1,5}(?:-\w{3,4})? avec"
@@ -129,6 +132,12 @@ _COPULAS: Final = (
     " is ",
     " was ",
     " as ",
+    " at ",
+    " when ",
+    " if ",
+    " where ",
+    " wenn ",
+    " falls ",
     " ist ",
     " war ",
     " als ",
@@ -140,7 +149,7 @@ _COPULAS: Final = (
 )
 _CONTEXT_CHARS: Final = 48
 _SAID_BEFORE = re.compile(
-    r"\s(?:is|was|as|ist|war|als|est|comme|es|como|\u00e9|\u00e8|come)\s"
+    r"\s(?:is|was|as|at|ist|war|als|est|comme|es|como|\u00e9|\u00e8|come|(?:when|if|where|wenn|falls)\s(?:[a-z]{1,12}\s){1,2}(?:for|nach|wants))\s"
     r"(?:(?:the|my|our|your|its|das|dein|mein|unser|le|la|el|il|o|a)\s)?(?:[\w-]{1,20}\s){0,2}\Z"
 )
 _WHOSE = re.compile(
@@ -164,6 +173,9 @@ _PIN = re.compile(
     r"|(?:the|your|his|her|die|[dms]eine?|unsere?|mon|ton|son|le|mi|tu|su|el|meu|o|mio|il) (?:[a-z]{2,12} )?pin)"
     rf"{_OF}(?:(?P<sign>{_SIGN}|\u306f){_OPEN}|(?(sure){_NO_SIGN}|(?!)))"
     r"(?P<value>\d{4,8})(?![\w-]|[.:]\d| ?(?:[\u00b5cmk]?m|ms|px|m?[av]|[kmg]?hz|of|lines|times)\b)"
+)
+_HARDWARE = re.compile(
+    r"\b(?:led|gpio|chip|in|out|input|output|arduino|esp\w{0,6}|data|clock|header|connector|board|servo|sensor|digital|analog)\s\Z"
 )
 _PIN_MARKS: Final = ("pin", "puk", "rcode", "passcode", "digicode", "geheimzahl", "\u6697\u8a3c\u756a\u53f7", "digo de")
 _DOORS: Final = ("door", "gate", "garage", "keypad", "lockbox", "unlock", "porte", "handy", "iphone", "tresor")
@@ -241,8 +253,8 @@ def pair_values(plain: str, folded: str) -> Iterator[SecretSpan]:
                 user["loose"] is None and (user["glued"] or pair[0].startswith("creds")) and _SURE_PAIR.match(pair[0])
             )
             if may_be_value(plain, start, start + len(value)) and (
-                (not blank and (pair["sign"] or user["glued"]) and is_unmistakable(value))
-                or (sure and is_spoken_password(value) and not is_id_or_place(value))
+                (not blank and (pair["sign"] or user["glued"]) and is_signed_credential(value))
+                or (sure and is_signed_password(value))
                 or (blank and is_users_password(plain[start:end] if pair["sign"] else value, path=True))
                 or (
                     not (pair["sign"] or user["loose"] is not None)
@@ -284,12 +296,16 @@ def _login_password(plain: str, pair: re.Match[str], *, spoken: bool) -> Iterato
     """Yield the value after a user and a slash; ``spoken``: it is no part of a path or of a sentence."""
     start, end = pair.span("value")
     value = plain[start : trimmed_end(plain, start, end)]
-    if not is_id_or_place(value) and (
-        is_users_password(plain[start:end], path=True)
-        or is_irregular(value)
-        or (
-            (is_word_and_number(value) or (spoken and is_spoken_password(value)))
-            and not (plain[pair.start("user")].isupper() and value[0].isupper())  # GitHub / Office365
+    if is_hex_key(value) or (
+        not is_id_or_place(value)
+        and (
+            is_users_password(plain[start:end], path=True)
+            or is_irregular(value)
+            or (
+                (is_word_and_number(value) or (spoken and is_spoken_password(value)))
+                and not (plain[pair.start("user")].isupper() and value[0].isupper())  # GitHub / Office365
+                and not _VERSIONS.fullmatch(f"{pair['user']}/{value}")  # gpt4 / claude3
+            )
         )
     ):
         yield "password", start, secret_end(plain, start, end)
@@ -307,7 +323,7 @@ def _value_said_before(plain: str, folded: str, name: int, after: int) -> tuple[
     while start < end and plain[end - 1] in _AROUND:
         end -= 1
     value = plain[start:end]
-    told = is_unmistakable(value) or (
+    told = is_signed_credential(value) or (
         not is_id_or_place(value)
         and ends_there(plain, after)
         and (is_word_and_number(value) or (_WHOSE.search(said[0]) is not None and is_spoken_password(value)))
@@ -356,6 +372,8 @@ def codes(plain: str, folded: str) -> Iterator[SecretSpan]:
     if any(mark in folded for mark in _PIN_MARKS) or (coded and any(door in folded for door in _DOORS)):
         for found in windowed_matches(_PIN, folded, _REACH):
             sign = found["sign"] or ""
+            if _HARDWARE.search(folded, max(0, found.start() - 16), found.start()):
+                continue
             named = not found["alone"] or sign.isalpha() or plain[found.start() : found.end("alone")] == "PIN"
             if named and (sign or ends_there(plain, found.end())):
                 yield "password", *found.span("value")

@@ -159,7 +159,8 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
         was_off = session.key is not None and call.state.ledger.was_bypassed(session.key)
         last = "" if was_off else request.last_assistant_message or ""  # it may be from then, and terms are stored
         secrets = call.state.session_secrets.of(session.key)
-        terms = await terms_of_prompt(call.state.redactor, prompt, last, secrets)
+        asked = last or call.state.session_secrets.last(session.key)
+        terms = await terms_of_prompt(call.state.redactor, prompt, last, secrets, asked)
         call.state.session_secrets.add(session.key, secrets)
         await _rate(call, session)
         given = await start_with_prompt(call, session) if request.with_start else None

@@ -396,6 +396,7 @@ def read_capture(call: Call[SessionEndRequest], named: str | None, check: Check)
     key = named or _session_of(call, found)
     replace_known(found, state.session_secrets.of(key), check)
     state.session_secrets.add(key, found.known)
+    state.session_secrets.note_last(key, found.transcript.turns[-1].text if found.transcript.turns else "")
     return found, key
 
 

@@ -50,6 +50,8 @@ MIN_TURN_CHARS: Final = 500
 """Of new turns, for a checkpoint of their own."""
 _TEXT_CHARS: Final = 4096
 """Of a prompt or a context that are searched for secrets; less of them is kept."""
+_LEAST_PART: Final = 4
+"""So many characters of a secret are no word of a search."""
 _MS: Final = 1_000_000
 
 T = TypeVar("T")
@@ -354,7 +356,15 @@ class SessionCheckpoints:
 
         project = clean(draft.project or "") or None
         lines = (prompt_line(clean(text)) for text in draft.prompts)
-        queries = tuple(line[:QUERY_CHARS] for line in map(prompt_line, map(clean, draft.queries)) if line)
+        values = [value.lower() for value in known]
+
+        def whole(query: str) -> str:  # terms are words: of a secret that a later prompt told, parts may be among them
+            words = clean(query).split()
+            return " ".join(
+                word for word in words if len(word) < _LEAST_PART or not any(word.lower() in value for value in values)
+            )
+
+        queries = tuple(line[:QUERY_CHARS] for line in map(prompt_line, map(whole, draft.queries)) if line)
         shown = Draft(
             draft.trigger,
             project,
