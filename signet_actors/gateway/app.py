@@ -170,9 +170,8 @@ class Application:
         """Return True if a request with this method and raw path can change something. Unknown paths and methods do
         not.
         """
-        if b"%" in path:
-            path = unquote_to_bytes(path)
-        found = self._table.find(path.decode("utf-8", "replace"))
+        unescaped = unquote_to_bytes(path) if b"%" in path else path
+        found = self._table.find(unescaped.decode("utf-8", "replace"), path)
         return found is not None and method.decode("latin-1") in found[0].writes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -229,7 +228,7 @@ class Application:
 
     async def _respond(self, scope: Scope, receive: Receive, context: RequestContext) -> EncodedResponse:
         """Return the response to a request that passed the checks. Raises nothing but CancelledError."""
-        found = self._table.find(scope["path"])
+        found = self._table.find(scope["path"], scope["raw_path"])
         if found is None:
             return error_response(NotFound("Not found"))
         endpoint, path = found

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pytest
 
@@ -516,6 +517,13 @@ def test_every_tool_and_route_that_names_a_session_that_is_off_is_refused(agent:
         found = {f"body {path}": agent.post(path, {**body, "sessionKey": key}) for path, body in posts.items()}
         found |= {f"header {path}": agent.request("POST", path, body, header) for path, body in posts.items()}
         found |= {f"header {path}": agent.request("GET", path, None, header) for path in gets}
+        by_id = {"x-signet-session-id": key}
+        found |= {f"id {path}": agent.request("POST", path, body, by_id) for path, body in posts.items()}
+        found |= {f"id {path}": agent.request("GET", path, None, by_id) for path in gets}
+        found |= {
+            f"id and key {path}": agent.request("GET", path, None, {**by_id, "x-signet-session-key": "another"})
+            for path in gets
+        }
         found |= {f"query {path}": agent.get(f"{path}{'&' if '?' in path else '?'}sessionKey={key}") for path in gets}
         found["patch"] = agent.request(
             "PATCH", f"/api/memory/{known}", {"content": "hiddenword", "reason": "r", "sessionKey": key}
@@ -535,6 +543,10 @@ def test_every_tool_and_route_that_names_a_session_that_is_off_is_refused(agent:
     assert [row["content"] for row in agent.listed()] == ["The harbour crane lifts forty tons"]
     assert session.hook("recall", query="harbour crane")["reason"] == "bypassed"
     assert session.hook("remember", content="hiddenword is stored")["reason"] == "bypassed"
+    by_id = {"x-signet-session-id": f"session:{key}"}
+    told = agent.request("POST", "/api/hooks/remember", {"harness": "x", "content": "hiddenword is stored"}, by_id).ok()
+    assert (told["reason"], told["saved"]) == ("bypassed", False)
+    assert agent.request("GET", "/api/memories", None, {"x-signet-session-id": "another"}).ok()["memories"]
     assert agent.post("/api/checkpoints", {"harness": "x", "sessionKey": key}).ok()["reason"] == "bypassed"
     assert agent.request("GET", f"/api/sessions/{key}", None, {"x-signet-session-key": key}).ok()["bypassed"] is True
     assert mcp(agent, "memory_search", query="harbour crane")[0], "a call without a session is not of this one"
@@ -549,3 +561,27 @@ def test_tools_are_off_after_a_prompt_that_says_so(agent: Client) -> None:
     done, text = mcp(agent, "memory_store", content="the hiddenword is stored", session_key=session.key)
     assert (done, OFF in text) == (False, True)
     assert agent.listed() == []
+
+
+@pytest.mark.parametrize(
+    "key", ["p/4", "agent:main:slack/C1/99", "/home/ann/plan", "a//b", "ends/", "x/bypass", "50%2F"]
+)
+def test_a_session_whose_key_has_a_slash_can_be_switched_off_and_read(agent: Client, key: str) -> None:
+    def about(tail: str = "", root: str = "sessions") -> str:
+        return f"/api/{root}/{quote(key, safe='')}{tail}"
+
+    headers = {"harness": "x", "sessionKey": key}
+    agent.post("/api/hooks/session-start", headers).ok()
+    agent.post("/api/hooks/session-end", {**headers, "transcript": "User: hello\n\nAssistant: hi"}).ok()
+    agent.post("/api/hooks/session-start", headers).ok()
+    assert agent.get(about()).ok()["key"] == key
+    assert "hello" in agent.get(about("/transcript")).ok()["content"]
+    assert agent.get(about("/memories")).ok()["sessionKey"] == key
+    assert {each["session_key"] for each in agent.get(about(root="checkpoints")).ok()["checkpoints"]} == {key}
+    assert agent.post(about("/renew"), {}).status == 200
+    assert agent.post(about("/bypass"), {"enabled": True}).ok()["bypassed"] is True
+    assert (
+        agent.post("/api/hooks/remember", {**headers, "content": "hiddenword is stored"}).ok()["reason"] == "bypassed"
+    )
+    assert agent.post(about("/bypass"), {"enabled": False}).ok()["bypassed"] is False
+    assert agent.request("DELETE", about("/transcript")).ok()["turns"] == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -55,6 +56,24 @@ def test_a_parameter_is_one_path_segment() -> None:
     found = table("GET /a/{id}/c/{d}").find("/a/x.y ü%/c/{d}")
     assert found is not None
     assert found[1] == {"id": "x.y ü%", "d": "{d}"}
+
+
+def test_an_escaped_slash_is_part_of_the_key_of_a_session_and_of_nothing_else() -> None:
+    routes = table("GET /s/{key}", "GET /s/{key}/c", "GET /m/{id}", "GET /a/b")
+    for raw, path, parameters in (
+        ("/s/a%2Fb", "/s/{key}", {"key": "a/b"}),
+        ("/s/a%2fb/c/", "/s/{key}/c", {"key": "a/b"}),
+        ("/s/%2Fa%2F%2Fb%2F", "/s/{key}", {"key": "/a//b/"}),
+        ("//s/a%2Fc", "/s/{key}", {"key": "a/c"}),
+        ("/s/a%252Fb", "/s/{key}", {"key": "a%2Fb"}),
+        ("/s/a/c", "/s/{key}/c", {"key": "a"}),
+        ("/a%2Fb", "/a/b", {}),
+    ):
+        found = routes.find(unquote(raw), raw.encode())
+        assert found is not None, raw
+        assert (found[0].path, found[1]) == (path, parameters), raw
+    for raw in ("/m/a%2Fb", "/s/a/b", "/x%2Fb"):
+        assert routes.find(unquote(raw), raw.encode()) is None, raw
 
 
 def test_head_is_served_as_get_and_options_is_not_allowed() -> None:

@@ -56,7 +56,7 @@ _CHANGES: Final = (
 _AGENT_FIELDS: Final = ("agentId", "agent_id")
 _SESSION_FIELDS: Final = ("sessionKey", "session_key")
 _CALLER_FIELDS: Final = (*_AGENT_FIELDS, *_SESSION_FIELDS, "x-signet-agent-id", "x-signet-session-key")
-_CALLER_PROPERTIES: Final = ("session_key", "agent_id", "read", "principal", "idempotency")
+_CALLER_PROPERTIES: Final = ("session_key", "session_id", "agent_id", "read", "principal", "idempotency")
 _DIRECTORY_FIELDS: Final = ("project", "cwd")
 _AGENT_NAME: Final = re.compile(AGENT_NAME_PATTERN)
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -205,9 +205,16 @@ class Call(Generic[RequestT]):
     @cached_property
     def session_key(self) -> str | None:
         """The caller's session in canonical form, None if it names none. Raises InvalidRequest."""
-        key = _first_text(("x-signet-session-key",), self.headers) or _first_text(
-            _SESSION_FIELDS, self.query, self.body
+        return self._session_of(
+            _first_text(("x-signet-session-key",), self.headers) or _first_text(_SESSION_FIELDS, self.query, self.body)
         )
+
+    @cached_property
+    def session_id(self) -> str | None:
+        """The session that x-signet-session-id names for the history, in canonical form. Raises InvalidRequest."""
+        return self._session_of(_first_text(("x-signet-session-id",), self.headers))
+
+    def _session_of(self, key: tuple[str, str] | None) -> str | None:
         canonical = None if key is None else canonical_session_key(sanitize_text(key[1]))
         if key is None or canonical is None:
             return None
@@ -289,17 +296,19 @@ class Call(Generic[RequestT]):
         return self._is_owner
 
     async def refuse_if_off(self, session_key: str | None) -> None:
-        """Raise SignetError if memory is switched off for the session, and before a write also if that is not known."""
-        if session_key is None:
-            return
+        """Raise SignetError if memory is switched off for the session or that of the history.
+
+        Before a write also if that is not known.
+        """
         ledger = self.state.ledger
-        try:
-            await ledger.context(session_key, self.agent_id, trace_id=self.trace_id)
-        except SignetError:
-            if self.route.operation.has_effect:
-                raise
-        if ledger.is_bypassed(session_key):
-            raise SignetError(MEMORY_IS_OFF, code=ErrorCode.FORBIDDEN)
+        for key in filter(None, dict.fromkeys((session_key, self.session_id))):
+            try:
+                await ledger.context(key, self.agent_id, trace_id=self.trace_id)
+            except SignetError:
+                if self.route.operation.has_effect:
+                    raise
+            if ledger.is_bypassed(key):
+                raise SignetError(MEMORY_IS_OFF, code=ErrorCode.FORBIDDEN)
 
     async def ask_searcher(self, query: Request[R], *, frames: Sequence[bytes] = ()) -> R:
         """Return a searcher's reply. Raises SignetError."""

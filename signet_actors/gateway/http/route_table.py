@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 from starlette.routing import compile_path
 
 from signet_actors.gateway.http.route import Route
 
 _SLASHES: Final = re.compile("//+")
+_ESCAPED_SLASH: Final = re.compile(b"%2[fF]")
+_KEPT_SLASH: Final = "\x1f"
+"""Stands for an escaped one; no path has this character."""
 _NO_PARAMETERS: Final[Mapping[str, str]] = {}
 
 
@@ -54,10 +58,11 @@ class RouteTable:
             else:
                 self._plain[path] = endpoint
 
-    def find(self, path: str) -> tuple[Endpoint, Mapping[str, str]] | None:
+    def find(self, path: str, raw: bytes = b"") -> tuple[Endpoint, Mapping[str, str]] | None:
         """Return the endpoint at the unescaped ``path`` and its path parameters, or None.
 
-        Trailing and repeated slashes are ignored. A path without parameters takes precedence over a pattern.
+        Trailing and repeated slashes are ignored. A path without parameters takes precedence over a pattern. A slash
+        that is escaped in ``raw``, the path as it was sent, may be part of the key of a session.
         """
         endpoint = self._plain.get(path)
         if endpoint is None:
@@ -65,8 +70,13 @@ class RouteTable:
             endpoint = self._plain.get(path)
         if endpoint is not None:
             return endpoint, _NO_PARAMETERS
-        for pattern, patterned in self._patterns:
-            match = pattern.match(path)
-            if match is not None:
-                return patterned, match.groupdict()
-        return None
+        if _ESCAPED_SLASH.search(raw):
+            kept = unquote_to_bytes(_ESCAPED_SLASH.sub(_KEPT_SLASH.encode(), raw)).decode("utf-8", "replace")
+            found = self._in_patterns(_SLASHES.sub("/", kept).rstrip("/"))
+            if found is not None and all(name == "key" for name, value in found[1].items() if _KEPT_SLASH in value):
+                return found[0], {name: value.replace(_KEPT_SLASH, "/") for name, value in found[1].items()}
+        return self._in_patterns(path)
+
+    def _in_patterns(self, path: str) -> tuple[Endpoint, Mapping[str, str]] | None:
+        matches = ((pattern.match(path), endpoint) for pattern, endpoint in self._patterns)
+        return next(((endpoint, match.groupdict()) for match, endpoint in matches if match is not None), None)

@@ -147,6 +147,10 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool, switches_off
     harness = call.request.harness
     if harness in state.harnesses_seen or (harness and len(state.harnesses_seen) < MAX_HARNESSES):
         state.harnesses_seen[harness] = state.clock.wall_ms()
+    if call.session_id not in (None, key):
+        await _context(call, call.session_id, stores=stores)
+        if state.ledger.is_bypassed(call.session_id):
+            return Skip("bypassed")
     if key is None:
         return Skip(OTHER_PROJECT) if await is_elsewhere(call, None) else HookSession()
     context: Context | None = None
