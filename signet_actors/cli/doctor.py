@@ -44,7 +44,8 @@ from signet_actors.domain.session_inject import IDENTITY_FILES
 from signet_actors.errors import ConfigError, SignetError
 from signet_actors.hook.spool import REJECTED_ENDING, Spool, was_put_off
 from signet_actors.runtime.identity_files import MAX_FILE_BYTES
-from signet_actors.runtime.supervision.listener import TakenPort
+from signet_actors.runtime.socket_uids import listener_uids
+from signet_actors.runtime.supervision.listener import MAX_PORT, TakenPort
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -229,10 +230,20 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
 
 
 def port_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
-    """Check that the port is free for the daemon, unless it runs."""
-    if context.config is None or context.running:
+    """Check that the port is free for the daemon, unless it runs, and that ``localhost`` leads nowhere else."""
+    if context.config is None:
         return
     host, port = context.config.gateway.host, context.config.gateway.port
+    if listener_uids(port, "::1") - {os.geteuid()}:
+        other = port + 1 if port < MAX_PORT else port - 1
+        yield DoctorFinding(
+            "port",
+            WARN,
+            f"a program of another user listens on [::1]:{port}, and may get what is sent to localhost:{port}",
+            f"name 127.0.0.1:{port} in its place, or choose another port: `signet config set gateway.port {other}`",
+        )
+    if context.running:
+        return
     if context.environment.get("SIGNET_PORT") == "0":
         yield DoctorFinding("port", OK, "any free port")
         return

@@ -264,6 +264,17 @@ def _(stage: Stage) -> Any:
     return doctor.port_findings(stage.context(config=msgspec.structs.replace(config, gateway=elsewhere)))
 
 
+@case(
+    "port",
+    "warn",
+    "a program of another user listens on [::1]:3850, and may get what is sent to localhost:3850",
+    "name 127.0.0.1:3850 in its place, or choose another port: `signet config set gateway.port 3851`",
+)
+def _(stage: Stage) -> Any:
+    stage.set(doctor, listener_uids=lambda *where: {os.geteuid() + 1} if where == (3850, "::1") else set())
+    return doctor.port_findings(stage.running())
+
+
 @case("open files", "warn", "at most 256 per process", "`ulimit -n 4096`")
 def _(stage: Stage) -> Any:
     stage.patch.setattr(resource, "getrlimit", lambda _: (256, 4096))

@@ -35,9 +35,9 @@ DESCRIPTION = """\
 Long-term memory for AI coding agents, on this machine only. Three requests are enough to begin with:
 
 ```sh
-curl -sS localhost:3850/api/memory/remember -d '{"content": "The staging database listens on port 5433"}'
-curl -sS localhost:3850/api/memory/recall -d '{"query": "port of the staging database", "limit": 3}'
-curl -sS 'localhost:3850/api/memories?limit=3'
+curl -sS 127.0.0.1:3850/api/memory/remember -d '{"content": "The staging database listens on port 5433"}'
+curl -sS 127.0.0.1:3850/api/memory/recall -d '{"query": "port of the staging database", "limit": 3}'
+curl -sS '127.0.0.1:3850/api/memories?limit=3'
 ```
 
 A 2xx response to a write means that it is on disk. 4xx: refused, not applied. 503: certainly not applied, retry after
