@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from signet_actors.cli.backup_commands import back_up, run_writer_tool, start_writer_tool
@@ -98,7 +99,14 @@ def backup_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding("backup", FAIL, detail, "move or delete it, then `signet backup`")
         return
     every_ms = context.config.backup.interval_ms if context.config else 0
-    if not names:
+    problem = None
+    if context.client is not None:
+        with suppress(SignetError):
+            problem = (context.client.get("/api/status").body.get("retention") or {}).get("backupProblem")
+    if problem:
+        remedy = "when its cause is mended, `signet backup` makes one at once"
+        yield DoctorFinding("backup", WARN, f"the last one could not be made: {problem}", remedy)
+    if not names and not problem:
         try:
             is_new = now_ms - places.secret_file.stat().st_mtime * 1000 < _DAY_MS  # it is made once
         except OSError:
@@ -107,6 +115,7 @@ def backup_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             "backup", state, "no backup exists yet", "`signet backup` makes one" if state == WARN else ""
         )
+    if not names:
         return
     age_ms = now_ms - names[0].made_ms
     detail = f"{len(names)}, the newest {age_text(age_ms / 1000)} ({names[0].name})"

@@ -100,11 +100,11 @@ def editable(memory: Mapping[str, Any]) -> dict[str, Any]:
 
 def mark_as_imported(path: Path, memory: Mapping[str, Any]) -> None:
     """Write the digest of the edited memory into its file, so that it can be edited and imported once more."""
-    text = path.read_text(encoding="utf-8")
+    text = path.read_bytes().decode("utf-8")  # with the line ends of an editor on Windows
     begin, end = text.index(f"\n{MARK}: ") + 1, text.index("\n---", 4)
     if begin < end:
-        stop = text.index("\n", begin)
-        path.write_text(f"{text[:begin]}{MARK}: {_scalar(digest(memory))}{text[stop:]}", encoding="utf-8")
+        stop = begin + len(text[begin : text.index("\n", begin)].rstrip("\r"))
+        path.write_bytes(f"{text[:begin]}{MARK}: {_scalar(digest(memory))}{text[stop:]}".encode())
 
 
 def _scalar(value: Any) -> str:

@@ -99,6 +99,27 @@ def test_an_edited_file_changes_its_memory_and_can_be_edited_again(shell: Shell,
     assert len(shell.exported()) == 3
 
 
+@pytest.mark.parametrize("before", ["", "\ufeff"])
+def test_the_line_ends_of_an_editor_on_windows_stay_in_an_edited_file(
+    shell: Shell, tmp_path: Path, before: str
+) -> None:
+    shell.api.remember("The barge leaves at nine\nand the tug follows", tags=["timetable"], type="fact")
+    directory = tmp_path / "memories"
+    shell.run("export", "--markdown", str(directory))
+    path = file_of(directory, "barge")
+    lines = (before + path.read_text()).replace("at nine", "at ten").replace("\n", "\r\n")
+    path.write_bytes(lines.encode())
+    assert shell.import_(directory)["changed"] == 1
+    kept = path.read_bytes().decode()
+    assert [line for line in kept.split("\r\n") if not line.startswith("exported: ")] == [
+        line for line in lines.split("\r\n") if not line.startswith("exported: ")
+    ]
+    assert kept != lines, "it has the new digest"
+    assert shell.import_(directory)["changed"] == 0
+    path.write_bytes(kept.replace("at ten", "at eleven").encode())
+    assert shell.import_(directory)["changed"] == 1
+
+
 def test_a_memory_that_changed_since_the_export_is_never_set_back(shell: Shell, tmp_path: Path) -> None:
     first = shell.api.remember("Alpha is red")["id"]
     second = shell.api.remember("Beta is red")["id"]

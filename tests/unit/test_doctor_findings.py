@@ -646,6 +646,16 @@ def _(stage: Stage) -> Any:
     return database_findings.backup_findings(stage.context())
 
 
+@case(
+    "backup", "warn", "the last one could not be made: it needs 70 MB of free disk", "`signet backup` makes one at once"
+)
+def _(stage: Stage) -> Any:
+    stage.database()
+    stage.daemon.on("GET", "/api/status", {"retention": {"backupProblem": "it needs 70 MB of free disk"}})
+    [found] = database_findings.backup_findings(stage.running())
+    return [found]
+
+
 def with_backup(stage: Stage, age_s: float) -> Any:
     stage.database()
     backups = stage.workspace / "memory" / "backups"
