@@ -388,7 +388,13 @@ def test_a_verification_killed_before_the_rename_leaves_no_backup() -> None:
         code, told, _ = signet(daemon, "backup", SIGNET_SYNC_POINTS="")
         assert (code, "the check of the copy failed" in told["message"]) == (1, True)
         assert not list((daemon.workspace / "memory" / "backups").glob("*.db"))
-        assert daemon.api.get("/api/status").ok()["retention"]["backupProblem"]
+        problem = daemon.api.get("/api/status").ok()["retention"]["backupProblem"]
+        told = [
+            each
+            for each in signet(daemon, "doctor", SIGNET_SYNC_POINTS="")[1]["findings"]
+            if each["subject"] == "backup"
+        ]
+        assert [(each["state"], problem in each["detail"]) for each in told] == [("warn", True)]
 
 
 def test_the_check_of_doctor_writes_nothing(daemon: LiveDaemon) -> None:

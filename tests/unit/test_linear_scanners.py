@@ -278,7 +278,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "gateway.http.openapi": {"operation_id:sub": FIXED, "_path_names:findall": FIXED},
     "gateway.server.framing": {"_HEAD": MATCHED, "_UNUSUAL": SEARCHED},
     "gateway.http.route": {"_AGENT_NAME": WHOLE, "_CONTROL": SEARCHED},
-    "gateway.http.route_table": {"_SLASHES": SEARCHED},
+    "gateway.http.route_table": {"_ESCAPED_SLASH": SEARCHED, "_SLASHES": SEARCHED},
     "gateway.routes.codex_notes": {"_NOT_SLUG": SEARCHED},
     "cli.markdown_files": {"_TAG_LIKE": WHOLE, "_UNSAFE": SEARCHED},
     "cli.service_managers": {"_PLAIN": WHOLE, "_words:sub": FIXED, "state:findall": FIXED},  # bounded parts
