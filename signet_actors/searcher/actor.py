@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Union, assert_never
+from typing import Any, Final, Union
 
 import msgspec
 
@@ -112,7 +112,42 @@ _INDEX_DAMAGED = Failure(
 
 _UNREADABLE_ROW = (UnicodeDecodeError, StoredValueInvalid)
 
-HANDLERS: Final = handlers("reads")
+HANDLERS: Final[dict[type, Any]] = {
+    **handlers("reads"),
+    FindByPrefix: memories.find_by_prefix,
+    ResolveIds: memories.resolve_ids,
+    GetMemory: memories.get_memory,
+    GetHistory: memories.get_history,
+    GetJob: memories.get_job,
+    LegacySearch: memories.legacy_search,
+    ListAuthors: memories.list_authors,
+    GetEmbeddingHealth: embeddings.health,
+    FindForgetCandidates: forget.candidates,
+    GetSession: sessions.get_session,
+    ListSessionMemories: session_memories.listed,
+    GetPipelineStatus: pipeline.status,
+    ListReviews: pipeline.list_reviews,
+    GetRun: pipeline.get_run,
+    ListRuns: pipeline.list_runs,
+    FindPipelineIds: pipeline.find_ids,
+    GetTranscript: transcripts.get,
+    SearchSessions: transcripts.search,
+    ListCheckpoints: checkpoints.list_checkpoints,
+    FindRecovery: checkpoints.recovery,
+    ExpandSessions: transcripts.expand,
+    ListSpans: transcripts.spans,
+    ListPastSessions: transcripts.past,
+    ListSummaries: session_summaries.listed,
+    ExpandSummary: session_summaries.expand,
+}
+WITH_READER: Final[dict[type, Any]] = {
+    ListTimeline: timeline.timeline,
+    GetCommonWords: common_words,
+    ListMemories: memories.list_memories,
+    FindSimilar: embeddings.find_similar,
+    FindSessionStart: sessions.session_start,
+}
+"""The functions that use the caches of the process."""
 MAILBOX: Final[Any] = Union[SearcherQuery, *HANDLERS]
 """What a searcher is sent."""
 
@@ -393,82 +428,20 @@ class Searcher:
     def _dispatch(self, snapshot: Snapshot, incoming: Incoming[SearcherQuery]) -> ReplyWithFrames:
         reader = self._reader
         query = incoming.body
-        handler = HANDLERS.get(type(query))
-        if handler is not None:
-            return handler(snapshot, query), []
-        match query:
-            case Recall():
-                found = recall_within(reader, snapshot, query, incoming.frames)
-                found = with_corrections(reader, snapshot, query, found)
-                found = with_turns(reader, snapshot, query, found)
-                return with_newer_than_turns(reader, snapshot, query, found), []
-            case ListTimeline():
-                return timeline.timeline(reader, snapshot, query), []
-            case FindCandidates():
-                return candidates.find(reader, snapshot, query, incoming.frames), []
-            case GetCommonWords():
-                return common_words(reader, snapshot, query), []
-            case ListMemories():
-                return memories.list_memories(reader, snapshot, query), []
-            case FindByPrefix():
-                return memories.find_by_prefix(snapshot, query), []
-            case ResolveIds():
-                return memories.resolve_ids(snapshot, query), []
-            case GetMemory():
-                return memories.get_memory(snapshot, query), []
-            case GetHistory():
-                return memories.get_history(snapshot, query), []
-            case GetJob():
-                return memories.get_job(snapshot, query), []
-            case LegacySearch():
-                return memories.legacy_search(snapshot, query), []
-            case ListAuthors():
-                return memories.list_authors(snapshot, query), []
-            case FindSimilar():
-                return embeddings.find_similar(reader, snapshot, query), []
-            case ExportEmbeddings():
-                return embeddings.export(snapshot, query)
-            case ExportMemories():
-                return import_export.export(snapshot, query)
-            case GetEmbeddingHealth():
-                return embeddings.health(snapshot, query), []
-            case GetStoreStats():
-                return stats.store_stats(reader, snapshot), []
-            case FindForgetCandidates():
-                return forget.candidates(snapshot, query), []
-            case GetSession():
-                return sessions.get_session(snapshot, query), []
-            case FindSessionStart():
-                return sessions.session_start(reader, snapshot, query), []
-            case ListSessionMemories():
-                return session_memories.listed(snapshot, query), []
-            case GetPipelineStatus():
-                return pipeline.status(snapshot, query), []
-            case ListReviews():
-                return pipeline.list_reviews(snapshot, query), []
-            case GetRun():
-                return pipeline.get_run(snapshot, query), []
-            case ListRuns():
-                return pipeline.list_runs(snapshot, query), []
-            case FindPipelineIds():
-                return pipeline.find_ids(snapshot, query), []
-            case GetTranscript():
-                return transcripts.get(snapshot, query), []
-            case SearchSessions():
-                return transcripts.search(snapshot, query), []
-            case ListCheckpoints():
-                return checkpoints.list_checkpoints(snapshot, query), []
-            case FindRecovery():
-                return checkpoints.recovery(snapshot, query), []
-            case ExpandSessions():
-                return transcripts.expand(snapshot, query), []
-            case ListSpans():
-                return transcripts.spans(snapshot, query), []
-            case ListPastSessions():
-                return transcripts.past(snapshot, query), []
-            case ListSummaries():
-                return session_summaries.listed(snapshot, query), []
-            case ExpandSummary():
-                return session_summaries.expand(snapshot, query), []
-            case _:
-                assert_never(query)
+        if isinstance(query, Recall):
+            found = recall_within(reader, snapshot, query, incoming.frames)
+            found = with_corrections(reader, snapshot, query, found)
+            found = with_turns(reader, snapshot, query, found)
+            return with_newer_than_turns(reader, snapshot, query, found), []
+        if isinstance(query, FindCandidates):
+            return candidates.find(reader, snapshot, query, incoming.frames), []
+        if isinstance(query, GetStoreStats):
+            return stats.store_stats(reader, snapshot), []
+        if isinstance(query, ExportEmbeddings):
+            return embeddings.export(snapshot, query)
+        if isinstance(query, ExportMemories):
+            return import_export.export(snapshot, query)
+        with_reader = WITH_READER.get(type(query))
+        if with_reader is not None:
+            return with_reader(reader, snapshot, query), []
+        return HANDLERS[type(query)](snapshot, query), []

@@ -1,8 +1,8 @@
-"""Which handler serves which command; a command of ``protocol/`` without a handler is a type error."""
+"""Which function serves which command."""
 
 from __future__ import annotations
 
-from typing import Any, Final, Union, assert_never
+from typing import Any, Final, Union
 
 from signet_actors.features.handlers import handlers
 from signet_actors.protocol.checkpoints import RecordCheckpoint
@@ -43,6 +43,7 @@ from signet_actors.protocol.session_summaries import (
 from signet_actors.protocol.sessions import RecordSessions, SetBypass
 from signet_actors.protocol.transcripts import ForgetTranscript, StoreTurns
 from signet_actors.protocol.writer import (
+    ChunksRemembered,
     ForgetMany,
     ForgetMemory,
     ImportMemories,
@@ -56,6 +57,7 @@ from signet_actors.protocol.writer import (
     RecoverMemory,
     Remember,
     RememberChunks,
+    Remembered,
     TransactionCommand,
     WriterCommand,
     WriterReply,
@@ -82,7 +84,74 @@ from signet_actors.writer.commands import (
     transcripts,
 )
 
-HANDLERS: Final = handlers("writes")
+
+def _remember(context: CommandContext, command: Remember) -> Remembered | ChunksRemembered:
+    if command.memory.source_id is not None:
+        group = chunks.by_source(context, command.memory)
+        if group is not None:
+            return group
+    key = command.memory.idempotency_key
+    if key is not None:
+        chunks.refuse_chunked_key(context, key, command.memory)
+    return memories.remember(context, command.memory, command.principal)
+
+
+def _modify(context: CommandContext, command: ModifyMemory) -> Modified:
+    return memory_changes.modify(context, command.patch, command.principal, command.read)
+
+
+def _modify_many(context: CommandContext, command: ModifyMany) -> ManyModified:
+    return ManyModified([_modify_one(context, patch, command.principal, command.read) for patch in command.patches])
+
+
+def _modify_one(context: CommandContext, patch: MemoryPatch, principal: Principal, read: ReadScope) -> Modified:
+    context.heartbeat()
+    with context.tx.savepoint():
+        return memory_changes.modify(context, patch, principal, read)
+
+
+HANDLERS: Final[dict[type, Any]] = {
+    **handlers("writes"),
+    Remember: _remember,
+    RememberChunks: chunks.remember,
+    ImportMemories: import_memories.import_memories,
+    ModifyMemory: _modify,
+    ModifyMany: _modify_many,
+    ForgetMemory: memory_changes.forget,
+    ForgetMany: batch_forget.forget,
+    RecoverMemory: memory_changes.recover,
+    PurgeStep: purge.step,
+    LeaseJobs: leases.lease,
+    RenewLease: leases.renew,
+    CompleteJob: leases.complete,
+    FailJob: leases.fail,
+    ReleaseJobs: leases.release,
+    ReapLeases: jobs.reap,
+    RequeueJobs: jobs.requeue,
+    ReconcileJobs: jobs.reconcile,
+    ApplyProposals: proposals.apply,
+    StoreHints: hints.store,
+    StoreVector: embeddings.store_vector,
+    FindUnembedded: embeddings.find_unembedded,
+    StoreSecondVectors: embeddings.store_second_vectors,
+    ApproveProposal: reviews.approve,
+    RejectProposal: reviews.reject,
+    UndoRun: reviews.undo,
+    ReserveCalls: provider_usage.reserve,
+    RecordUsage: provider_usage.record,
+    AdvanceHighWaterMark: purge.advance_high_water_mark,
+    RecordSessions: sessions.record,
+    SetBypass: sessions.set_bypass,
+    RecordCheckpoint: checkpoints.record,
+    RecordFeedback: session_memories.record_feedback,
+    StoreTurns: transcripts.store,
+    ForgetTranscript: transcripts.forget,
+    StoreSummary: session_summaries.store,
+    RecordNote: session_summaries.record_note,
+    FindForgottenNotes: session_summaries.find_forgotten_notes,
+    DropNotes: session_summaries.drop_notes,
+    EndIdleSessions: session_summaries.end_idle,
+}
 MAILBOX: Final[Any] = Union[WriterCommand, *HANDLERS]
 """What the writer is sent."""
 
@@ -116,105 +185,8 @@ def keeps_reply(command: TransactionCommand, reply: WriterReply) -> bool:
 
 def execute(context: CommandContext, command: TransactionCommand) -> WriterReply:
     """Run the command's handler. Raises ``SignetError`` for a refusal; the caller owns transaction and savepoint."""
-    handler = HANDLERS.get(type(command))
-    if handler is not None:
-        if isinstance(command, JobReport):
-            return leases.report(context, command, handler)
-        reply: WriterReply = handler(context, command)
-        return reply
-    match command:
-        case Remember():
-            if command.memory.source_id is not None:
-                group = chunks.by_source(context, command.memory)
-                if group is not None:
-                    return group
-            key = command.memory.idempotency_key
-            if key is not None:
-                chunks.refuse_chunked_key(context, key, command.memory)
-            return memories.remember(context, command.memory, command.principal)
-        case RememberChunks():
-            return chunks.remember(context, command)
-        case ImportMemories():
-            return import_memories.import_memories(context, command)
-        case ModifyMemory():
-            return memory_changes.modify(context, command.patch, command.principal, command.read)
-        case ModifyMany():
-            return ManyModified(
-                results=[_modify_one(context, patch, command.principal, command.read) for patch in command.patches]
-            )
-        case ForgetMemory():
-            return memory_changes.forget(context, command)
-        case ForgetMany():
-            return batch_forget.forget(context, command)
-        case RecoverMemory():
-            return memory_changes.recover(context, command)
-        case PurgeStep():
-            return purge.step(context, command)
-        case LeaseJobs():
-            return leases.lease(context, command)
-        case RenewLease():
-            return leases.renew(context, command)
-        case CompleteJob():
-            return leases.complete(context, command)
-        case FailJob():
-            return leases.fail(context, command)
-        case ReleaseJobs():
-            return leases.release(context, command)
-        case ReapLeases():
-            return jobs.reap(context, command)
-        case RequeueJobs():
-            return jobs.requeue(context, command)
-        case ReconcileJobs():
-            return jobs.reconcile(context, command)
-        case ApplyProposals():
-            return proposals.apply(context, command)
-        case StoreHints():
-            return hints.store(context, command)
-        case StoreVector():
-            return embeddings.store_vector(context, command)
-        case FindUnembedded():
-            return embeddings.find_unembedded(context, command)
-        case StoreSecondVectors():
-            return embeddings.store_second_vectors(context, command)
-        case ApproveProposal():
-            return reviews.approve(context, command)
-        case RejectProposal():
-            return reviews.reject(context, command)
-        case UndoRun():
-            return reviews.undo(context, command)
-        case ReserveCalls():
-            return provider_usage.reserve(context, command)
-        case RecordUsage():
-            return provider_usage.record(context, command)
-        case AdvanceHighWaterMark():
-            return purge.advance_high_water_mark(context, command)
-        case RecordSessions():
-            return sessions.record(context, command)
-        case SetBypass():
-            return sessions.set_bypass(context, command)
-        case RecordCheckpoint():
-            return checkpoints.record(context, command)
-        case RecordFeedback():
-            return session_memories.record_feedback(context, command)
-        case StoreTurns():
-            return transcripts.store(context, command)
-        case ForgetTranscript():
-            return transcripts.forget(context, command)
-        case StoreSummary():
-            return session_summaries.store(context, command)
-        case RecordNote():
-            return session_summaries.record_note(context, command)
-        case FindForgottenNotes():
-            return session_summaries.find_forgotten_notes(context, command)
-        case DropNotes():
-            return session_summaries.drop_notes(context, command)
-        case EndIdleSessions():
-            return session_summaries.end_idle(context, command)
-        case _:
-            assert_never(command)
-
-
-def _modify_one(context: CommandContext, patch: MemoryPatch, principal: Principal, read: ReadScope) -> Modified:
-    context.heartbeat()
-    with context.tx.savepoint():
-        return memory_changes.modify(context, patch, principal, read)
+    handler = HANDLERS[type(command)]
+    if isinstance(command, JobReport):
+        return leases.report(context, command, handler)
+    reply: WriterReply = handler(context, command)
+    return reply
