@@ -12,7 +12,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any
@@ -119,9 +119,14 @@ class _Measurement:
 
     @property
     def spread_ms(self) -> dict[str, float]:
-        ordered = sorted(self.latencies_ms)
-        late = ordered[min(len(ordered) - 1, len(ordered) * 95 // 100)]
-        return {"p50": round(ordered[len(ordered) // 2], 2), "p95": round(late, 2)}
+        return spread(self.latencies_ms)
+
+
+def spread(took_ms: Sequence[float]) -> dict[str, float]:
+    """Return median and 95th percentile of latencies, in milliseconds."""
+    ordered = sorted(took_ms)
+    late = ordered[min(len(ordered) - 1, len(ordered) * 95 // 100)]
+    return {"p50": round(ordered[len(ordered) // 2], 2), "p95": round(late, 2)}
 
 
 def _format_spread(spread_ms: dict[str, float]) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from signet_actors.cli.bench import spread
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.eval_run import Answers, FilledStore, ask, export_memories, fill, wait_for_vectors
 from signet_actors.cli.eval_settings import Overrides, measured_mapping, settings_text
@@ -224,7 +225,7 @@ def _print(invocation: Invocation, measured: Measured) -> None:
     stored = counted(measured.store.memories, "memory", "memories")
     print_message(f"{stored}. In brackets: 95 % confidence interval. *: not by chance.")
     for plan, answers in zip(measured.plans, measured.answers, strict=True):
-        took = _spread(answers.took_ms)
+        took = spread(answers.took_ms)
         with_ = f" with {', '.join(plan.overrides.texts)}" if plan.overrides.texts else ""
         print_message(f"{plan.name}{with_}: recall p50 {took['p50']:.1f} ms, p95 {took['p95']:.1f} ms")
 
@@ -239,7 +240,7 @@ def _as_json(measured: Measured, names: Sequence[str]) -> dict[str, Any]:
             {
                 "name": plan.name,
                 "overrides": list(plan.overrides.texts),
-                "recall_ms": _spread(measured.answers[which].took_ms),
+                "recall_ms": spread(measured.answers[which].took_ms),
                 "stages_ms": measured.answers[which].mean_stages_ms(),
                 "kinds": {
                     kind: {"questions": len(places), **_named(names, measured.estimates(which, places))}
@@ -268,9 +269,3 @@ def _per_cent(one: Estimate) -> str:
 def _difference(one: Estimate) -> str:
     mark = " *" if one.is_significant else ""
     return f"{100 * one.mean:+.1f} [{100 * one.low:+.1f}, {100 * one.high:+.1f}]{mark}"
-
-
-def _spread(took_ms: Sequence[float]) -> dict[str, float]:
-    ordered = sorted(took_ms)
-    late = ordered[min(len(ordered) - 1, len(ordered) * 95 // 100)]
-    return {"p50": round(ordered[len(ordered) // 2], 2), "p95": round(late, 2)}

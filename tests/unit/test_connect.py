@@ -35,6 +35,7 @@ RICH = {
 }
 STRICT = (CLAUDE_CODE, CODEX)
 """The harnesses whose hooks stand in strict JSON; the others are in ``test_connect_harnesses.py``."""
+OF_STRICT = hook_settings.HookGroups(comments=False)
 harnesses = pytest.mark.parametrize("harness", STRICT, ids=lambda harness: harness.name)
 
 
@@ -488,7 +489,7 @@ def test_a_hook_of_somebody_else_in_our_entry_stays(home: Home, harness: Harness
         "hooks"
     ].append(theirs)
     former = json.loads(RICH[harness.name])
-    with_theirs = hook_settings.connected(RICH[harness.name].decode(), hook_settings.installed(json.dumps(document)))
+    with_theirs = OF_STRICT.connected(RICH[harness.name].decode(), OF_STRICT.installed(json.dumps(document)))
     path.write_text(with_theirs)
     assert home.disconnect(harness).exit_code == 0
     found = json.loads(path.read_bytes())
@@ -668,10 +669,10 @@ def test_what_connect_adds_to_any_settings_can_be_taken_out_again(document: Any,
         text = text.replace("\n", "\r\n")
     for harness in STRICT:
         groups = harness.groups(["/opt/my tools/signet-hook"])
-        connected = hook_settings.connected(text, groups)
+        connected = OF_STRICT.connected(text, groups)
         assert foreign(json.loads(connected)) == document
-        assert hook_settings.connected(connected, groups) == connected
-        back = hook_settings.stripped(connected)
+        assert OF_STRICT.connected(connected, groups) == connected
+        back = OF_STRICT.stripped(connected)
         assert json.loads(back) == document
         if document:
             assert back == text
@@ -681,7 +682,7 @@ def test_what_connect_adds_to_any_settings_can_be_taken_out_again(document: Any,
 def test_no_text_makes_connect_fail_in_another_way(text: str) -> None:
     groups = CODEX.groups(["signet-hook"])
     with contextlib.suppress(InvalidText):
-        assert set(ours(json.loads(hook_settings.connected(text, groups)))) == set(groups)
+        assert set(ours(json.loads(OF_STRICT.connected(text, groups)))) == set(groups)
 
 
 @pytest.fixture

@@ -725,7 +725,9 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "working memory": lambda text: working_memory.own_part(f"<!-- signet: {text}", (text,)),
     "answer in Markdown": lambda text: working_memory.readable_answer(text, 1000),
     "date phrase": lambda text: intent_of_query(text, NOON),
-    "settings of a harness": lambda text: hook_settings.connected(json.dumps({text: text}), {"Stop": {"hooks": []}}),
+    "settings of a harness": lambda text: hook_settings.HookGroups(comments=False).connected(
+        json.dumps({text: text}), {"Stop": {"hooks": []}}
+    ),
     "text for a harness": lambda text: fitted(text, 1000, count_bytes=True),
     "vector of the embedded model": STATIC.embed_query,
     "pieces of MiniLM": WORD_PIECES.tokens,

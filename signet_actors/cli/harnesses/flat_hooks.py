@@ -17,6 +17,7 @@ from signet_actors.cli.harnesses.json_text import (
     parts,
     removed,
     root_of,
+    value_of,
     without_empty,
 )
 
@@ -46,7 +47,7 @@ class FlatHooks:
         if member(text, root, "hooks") is None:
             return appended(text, root, {event: [entry] for event, entry in wanted.items()}, "hooks")
         for event, entry in wanted.items():
-            hooks = _value(text, root, "hooks")
+            hooks = value_of(text, root, "hooks")
             entries = member(text, hooks, event)
             text = appended(text, hooks, [entry], event) if entries is None else appended(text, entries.value, entry)
         return text
@@ -59,7 +60,7 @@ class FlatHooks:
             entries = _events(text)[event]
             for place in reversed(range(len(entries))):
                 if _is_ours(entries[place]):
-                    text = removed(text, _value(text, _value(text, root, "hooks"), event), place)
+                    text = removed(text, value_of(text, value_of(text, root, "hooks"), event), place)
             text = without_empty(text, ("hooks", event), former)
         is_our_version = bool(ours) and "version" not in object_of(former or '{"version": 1}', comments=True)
         if is_our_version and object_of(text, comments=True).get("version") == VERSION:
@@ -82,13 +83,13 @@ def _events(text: str | None) -> dict[str, list[Any]]:
     if "hooks" not in document:
         return {}
     assert text is not None, "it has something in it"
-    start = _value(text, root_of(text), "hooks")
+    start = value_of(text, root_of(text), "hooks")
     hooks = document["hooks"]
     if not isinstance(hooks, dict):
         raise InvalidText(line_of(text, start), '"hooks" is not an object in braces')
     for event, entries in hooks.items():
         if not isinstance(entries, list):
-            place = _value(text, start, event)
+            place = value_of(text, start, event)
             raise InvalidText(line_of(text, place), f"the hooks of {event[:50]} are not a list in brackets")
     return hooks
 
@@ -101,9 +102,3 @@ def _is_ours(entry: Any) -> bool:
 def _ours(text: str | None) -> dict[str, list[Any]]:
     found = {event: [entry for entry in entries if _is_ours(entry)] for event, entries in _events(text).items()}
     return {event: ours for event, ours in found.items() if ours}
-
-
-def _value(text: str, container: int, key: str) -> int:
-    found = member(text, container, key)
-    assert found is not None, "the document has this member"
-    return found.value

@@ -21,6 +21,7 @@ from signet_actors.cli.harnesses.json_text import (
     parts,
     removed,
     root_of,
+    value_of,
     without_empty,
 )
 
@@ -96,49 +97,6 @@ def document_of(text: str | None, *, comments: bool = False) -> dict[str, Any]:
     return document
 
 
-def connected(text: str | None, wanted: Groups, *, comments: bool = False) -> str:
-    """Return the text with exactly our wanted entries. Raises InvalidText."""
-    document = document_of(text, comments=comments)
-    if text is None or not text.strip():
-        text = "{}\n"
-    elif _ours(document) == {event: [group] for event, group in wanted.items()}:
-        return text
-    else:
-        text = stripped(text, comments=comments)
-    if member(text, root_of(text), "hooks") is None:
-        return appended(text, root_of(text), {event: [group] for event, group in wanted.items()}, "hooks")
-    for event, group in wanted.items():
-        hooks = _hooks(text)
-        groups = member(text, hooks, event)
-        text = appended(text, hooks, [group], event) if groups is None else appended(text, groups.value, group)
-    return text
-
-
-def installed(text: str | None, *, comments: bool = False) -> Groups:
-    """Return our entries as they are in the text. Raises InvalidText."""
-    return {event: groups[0] for event, groups in _ours(document_of(text, comments=comments)).items()}
-
-
-def stripped(text: str, former: str | None = None, *, comments: bool = False) -> str:
-    """Return the text without our entries, and without what only they filled. Raises InvalidText."""
-    document = document_of(text, comments=comments)
-    if not _ours(document):
-        return text
-    for event, groups in document["hooks"].items():
-        for place in reversed(range(len(groups))):
-            ours = [number for number, handler in enumerate(groups[place]["hooks"]) if is_ours(handler)]
-            array = _member(text, _hooks(text), event)
-            if ours and len(ours) == len(groups[place]["hooks"]):
-                text = removed(text, array, place)
-                continue
-            for number in reversed(ours):
-                group = parts(text, _member(text, _hooks(text), event))[place].start
-                text = removed(text, _member(text, group, "hooks"), number)
-        if any(is_ours(handler) for group in groups for handler in group["hooks"]):
-            text = without_empty(text, ("hooks", event), former)
-    return text
-
-
 def _ours(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Return the groups that have a handler of ours, by event."""
     found: dict[str, list[dict[str, Any]]] = {}
@@ -150,13 +108,7 @@ def _ours(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _hooks(text: str) -> int:
-    return _member(text, root_of(text), "hooks")
-
-
-def _member(text: str, container: int, key: str) -> int:
-    found = member(text, container, key)
-    assert found is not None, "the document has this member"
-    return found.value
+    return value_of(text, root_of(text), "hooks")
 
 
 def _check_form(text: str, document: dict[str, Any]) -> None:
@@ -168,13 +120,13 @@ def _check_form(text: str, document: dict[str, Any]) -> None:
     if not isinstance(hooks, dict):
         raise InvalidText(line_of(text, start), '"hooks" is not an object in braces')
     for event, groups in hooks.items():
-        place = _member(text, start, event)
+        place = value_of(text, start, event)
         if not isinstance(groups, list):
             raise InvalidText(line_of(text, place), f"the hooks of {event[:50]} are not a list in brackets")
         for group, part in zip(groups, parts(text, place), strict=True):
             if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
                 raise InvalidText(line_of(text, part.start), f'an entry of {event[:50]} has no list "hooks"')
-            _member(text, part.start, "hooks")
+            value_of(text, part.start, "hooks")
 
 
 class HookGroups:
@@ -184,13 +136,44 @@ class HookGroups:
         self._comments = comments
 
     def installed(self, text: str | None) -> Groups:
-        return installed(text, comments=self._comments)
+        """Return our entries as they are in the text. Raises InvalidText."""
+        return {event: groups[0] for event, groups in _ours(document_of(text, comments=self._comments)).items()}
 
     def connected(self, text: str | None, wanted: Groups) -> str:
-        return connected(text, wanted, comments=self._comments)
+        """Return the text with exactly our wanted entries. Raises InvalidText."""
+        document = document_of(text, comments=self._comments)
+        if text is None or not text.strip():
+            text = "{}\n"
+        elif _ours(document) == {event: [group] for event, group in wanted.items()}:
+            return text
+        else:
+            text = self.stripped(text)
+        if member(text, root_of(text), "hooks") is None:
+            return appended(text, root_of(text), {event: [group] for event, group in wanted.items()}, "hooks")
+        for event, group in wanted.items():
+            hooks = _hooks(text)
+            groups = member(text, hooks, event)
+            text = appended(text, hooks, [group], event) if groups is None else appended(text, groups.value, group)
+        return text
 
     def stripped(self, text: str, former: str | None = None) -> str:
-        return stripped(text, former, comments=self._comments)
+        """Return the text without our entries, and without what only they filled. Raises InvalidText."""
+        document = document_of(text, comments=self._comments)
+        if not _ours(document):
+            return text
+        for event, groups in document["hooks"].items():
+            for place in reversed(range(len(groups))):
+                ours = [number for number, handler in enumerate(groups[place]["hooks"]) if is_ours(handler)]
+                array = value_of(text, _hooks(text), event)
+                if ours and len(ours) == len(groups[place]["hooks"]):
+                    text = removed(text, array, place)
+                    continue
+                for number in reversed(ours):
+                    group = parts(text, value_of(text, _hooks(text), event))[place].start
+                    text = removed(text, value_of(text, group, "hooks"), number)
+            if any(is_ours(handler) for group in groups for handler in group["hooks"]):
+                text = without_empty(text, ("hooks", event), former)
+        return text
 
     def is_pure(self, entries: Groups) -> bool:
         return all(is_ours(handler) for group in entries.values() for handler in group["hooks"])

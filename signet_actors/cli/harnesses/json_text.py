@@ -137,6 +137,13 @@ def member(text: str, container: int, key: str) -> Part | None:
     return found[0] if found else None
 
 
+def value_of(text: str, container: int, key: str) -> int:
+    """Return where the value of a member begins that the document has."""
+    found = member(text, container, key)
+    assert found is not None, "the document has this member"
+    return found.value
+
+
 def appended(text: str, container: int, value: Any, key: str | None = None) -> str:
     """Return the text with a part more at the end of the object (with ``key``) or array, in the style of the text."""
     found = parts(text, container)
@@ -206,9 +213,7 @@ def _place_of(text: str, keys: Sequence[str]) -> int:
     """Return where the value at ``keys`` begins, which is there."""
     place = root_of(text)
     for key in keys:
-        found = member(text, place, key)
-        assert found is not None, "the document has this member"
-        place = found.value
+        place = value_of(text, place, key)
     return place
 
 

@@ -22,6 +22,7 @@ from signet_actors.cli.harnesses.json_text import (
     parts,
     removed,
     root_of,
+    value_of,
     without_empty,
 )
 
@@ -105,7 +106,7 @@ class ServerEntry:
         keys = self._path(object_of(text, comments=self._comments))
         servers = root_of(text)
         for key in keys:
-            servers = _value(text, servers, key)
+            servers = value_of(text, servers, key)
         names = [part.key for part in parts(text, servers)]
         return without_empty(removed(text, servers, names.index(NAME)), keys, former)
 
@@ -130,9 +131,3 @@ class ServerEntry:
 
 def _line_of_key(text: str, key: str) -> int:
     return line_of(text, max(0, text.find(f'"{key}"')))
-
-
-def _value(text: str, container: int, key: str) -> int:
-    found = member(text, container, key)
-    assert found is not None, "the document has this member"
-    return found.value

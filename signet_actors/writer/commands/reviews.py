@@ -346,17 +346,11 @@ def _undo_delete(context: CommandContext, row: StoredProposal, principal: Princi
     return None if status == "recovered" else status
 
 
-def _keep_approved(
-    _context: CommandContext, _row: StoredProposal, _principal: Principal, _read: ReadScope
-) -> str | None:
-    return "approved_by_a_person"
-
-
 _UNDO_BY_OUTCOME: dict[str, Callable[[CommandContext, StoredProposal, Principal, ReadScope], str | None]] = {
     ProposalOutcome.CREATED: _undo_add,
     ProposalOutcome.UPDATED: _undo_update,
     ProposalOutcome.DELETED: _undo_delete,
-    ProposalOutcome.APPROVED: _keep_approved,
+    ProposalOutcome.APPROVED: lambda *_: "approved_by_a_person",
 }
 
 
