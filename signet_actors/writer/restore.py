@@ -1,6 +1,7 @@
 """``python -m signet_actors.writer --restore FILE``: replace the database by a backup, atomically.
 
-The backup is copied beside the database and verified. Then the decision file ``.daemon/restore`` is written; from then
+The backup is copied beside the database and verified, and the copy takes over from the present database what must not
+come back (``store/writes/carry_over.py``). Then the decision file ``.daemon/restore`` is written; from then
 on this command or the next start of the daemon completes the restore. Completing it renames the present database with
 its log into a directory ``aside-<time>``, and the verified copy to the database's name. Every step can be repeated, and
 only copies are ever deleted.

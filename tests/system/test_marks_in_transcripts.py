@@ -151,6 +151,20 @@ def test_a_prompt_that_was_queued_while_the_agent_worked_counts_for_the_next_one
     assert "axolotl" not in session.kept()
 
 
+def test_a_mark_in_a_file_that_is_too_long_to_be_stored_counts(began: Callable[[str], Session]) -> None:
+    for is_marked in (False, True):
+        session = began("claude")
+        with session.file.open("a") as file:
+            file.write(lines(*[claude("assistant", "Well. " * 200_000)] * 60))  # more than transcripts.maxFileBytes
+        for _ in range(2):
+            assert "skipped" not in session.hook("user-prompt-submit", userPrompt="which plans has the otter?")
+        with session.file.open("a") as file:
+            file.write(lines(queued(MARK if is_marked else "which plans?")))
+        answer = session.hook("user-prompt-submit", userPrompt="which plans has the axolotl?")
+        assert (answer.get("reason") == "bypassed") is is_marked
+        session.file.unlink()
+
+
 def test_a_mark_that_was_answered_by_switching_memory_on_again_does_not_count_twice(
     began: Callable[[str], Session],
 ) -> None:

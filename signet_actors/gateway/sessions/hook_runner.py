@@ -223,17 +223,18 @@ async def _was_switched_off(call: Call[Any], context: Context) -> bool:
 
 def _has_new_mark(call: Call[Any], path: str, context: Context) -> bool:
     """Return whether a prompt of the file has the mark, if anything that was added to it may. Blocks."""
-    state, searched = call.state, context.searched[1] if context.searched[0] == path else 0
+    most, workspace = call.state.config.transcripts.max_file_bytes, call.state.workspace
+    searched = context.searched[1] if context.searched[0] == path else 0
     start = max(0, searched - _REWRITTEN_BYTES)
-    most, allowed = state.config.transcripts.max_file_bytes, roots(state.workspace, os.environ)
+    read = partial(read_transcript_file, path, roots(workspace, os.environ), workspace=workspace, whole=False)
     try:
-        added = read_transcript_file(path, allowed, most, workspace=state.workspace, whole=False, start=start)
+        added = read(most, start=start)
         if start + len(added) < searched:  # it was made anew
-            start, added = 0, read_transcript_file(path, allowed, most, workspace=state.workspace, whole=False)
+            start, added = 0, read(most)
         context.searched = path, start + len(added)
         if start and END_OF_MARK not in added.lower():
             return False
-        return has_mark(read_transcript_file(path, allowed, most, workspace=state.workspace) if start else added)
+        return has_mark(read(min(start, most)) + added if start else added)
     except (TranscriptRefused, SignetError, ValueError):
         return False
 
