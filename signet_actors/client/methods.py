@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
-from signet_actors.client import job_calls, memory_calls, session_calls, status_calls
+from signet_actors.client import daemon_calls, memory_calls
 from signet_actors.client.exchange import Caller, Exchange
 
 P = ParamSpec("P")
@@ -72,14 +72,14 @@ class Methods:
     recover = method(memory_calls.recover)
     import_memories = method(memory_calls.import_memories)
     export_page = method(memory_calls.export_page)
-    job = method(job_calls.job)
-    wait_for_job = method(job_calls.wait_for_job)
-    reviews = method(job_calls.reviews)
-    approve = method(job_calls.approve)
-    reject = method(job_calls.reject)
-    rate = method(session_calls.rate)
-    session_memories = method(session_calls.session_memories)
-    status = method(status_calls.status)
-    health = method(status_calls.health)
-    ready = method(status_calls.ready)
-    pipeline_status = method(status_calls.pipeline_status)
+    job = method(daemon_calls.job)
+    wait_for_job = method(daemon_calls.wait_for_job)
+    reviews = method(daemon_calls.reviews)
+    approve = method(daemon_calls.approve)
+    reject = method(daemon_calls.reject)
+    rate = method(daemon_calls.rate)
+    session_memories = method(daemon_calls.session_memories)
+    status = method(daemon_calls.status)
+    health = method(daemon_calls.health)
+    ready = method(daemon_calls.ready)
+    pipeline_status = method(daemon_calls.pipeline_status)

@@ -27,10 +27,10 @@ from signet_actors.protocol.searcher import (
     Recall,
 )
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, MemoryPatch, ModifyMemory, Vector
+from signet_actors.searcher.legs.keyword import TermFrequencies
 from signet_actors.searcher.queries import embeddings, forget, memories, stats
 from signet_actors.searcher.reader import Step
 from signet_actors.searcher.recall import common_words, recall
-from signet_actors.searcher.term_frequency import TermFrequencies
 from signet_actors.store.engine import ReadTimeout
 from signet_actors.store.reads import memories as reads
 from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, plan_of, raw

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import msgspec
 import pytest
 
-from signet_actors.client import AsyncClient, Client, job_calls, memory_calls
+from signet_actors.client import AsyncClient, Client, daemon_calls, memory_calls
 from signet_actors.client.encoding import HttpReply, encode_body, encode_target, read_reply
 from signet_actors.client.errors import InvalidReply
 from signet_actors.client.exchange import Caller, Exchange, Send
@@ -281,7 +281,7 @@ def test_the_type_of_an_operation_names_its_request_and_its_reply() -> None:
 
 
 def test_a_job_is_asked_for_by_its_id() -> None:
-    assert sent_by(job_calls.job(CALLER, "j1")).url.endswith("/api/memory/jobs/j1")
+    assert sent_by(daemon_calls.job(CALLER, "j1")).url.endswith("/api/memory/jobs/j1")
 
 
 def test_the_reply_of_a_remember_is_typed() -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from signet_actors.client import job_calls, memory_calls
+from signet_actors.client import daemon_calls, memory_calls
 from signet_actors.client.encoding import HttpReply
 from signet_actors.client.errors import (
     ClientError,
@@ -325,7 +325,7 @@ def test_warnings_of_the_daemon_are_logged(caplog: pytest.LogCaptureFixture) -> 
 @pytest.mark.parametrize("status", ["completed", "dead"])
 def test_a_job_is_waited_for_until_it_has_ended(status: str) -> None:
     daemon = Daemon([reply(job_in("pending")), reply(job_in("leased")), reply(job_in(status))])
-    ended = daemon.perform(job_calls.wait_for_job(daemon.caller(), "j1"))
+    ended = daemon.perform(daemon_calls.wait_for_job(daemon.caller(), "j1"))
     assert ended.status == status
     assert len(daemon.sent) == 3
     assert daemon.pauses == sorted(daemon.pauses)
@@ -334,7 +334,7 @@ def test_a_job_is_waited_for_until_it_has_ended(status: str) -> None:
 def test_a_job_that_does_not_end_in_time_is_reported() -> None:
     daemon = Daemon([reply(job_in("pending"))])
     with pytest.raises(JobNotEnded, match="j1 is pending after 5 s"):
-        daemon.perform(job_calls.wait_for_job(daemon.caller(), "j1", timeout_s=5))
+        daemon.perform(daemon_calls.wait_for_job(daemon.caller(), "j1", timeout_s=5))
     assert daemon.now_s == pytest.approx(1005)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import hashlib
+import os
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -37,13 +38,52 @@ from signet_actors.errors import SignetError, UnusableAnswer
 from signet_actors.extractor.job_runner import JobRun
 from signet_actors.extractor.jobs.model_job import ModelJob
 from signet_actors.extractor.prompts import session_parts_prompt, session_summary_prompt
-from signet_actors.extractor.session_notes import write_note
 from signet_actors.extractor.session_samples import read_sample
 from signet_actors.protocol.leases import CompleteJob
 from signet_actors.protocol.pipeline import JobMemory
 from signet_actors.protocol.session_summaries import RecordNote, StoreSummary
+from signet_actors.runtime.file_draft import FileDraft
+from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.local_zone import LOCAL_ZONE
 from signet_actors.runtime.sync_points import sync_point
+
+MAX_SAME_NAME: Final = 1_000
+_SUFFIX: Final = ".md"
+
+
+def write_note(directory: Path, name: str, content: bytes) -> str:
+    """Write ``content`` under ``name``, or with a number behind it; return the name of the file.
+
+    The file appears complete, can be read by its owner only, and replaces nothing. One that has this content already,
+    written by an interrupted attempt, is the result. Raises OSError.
+    """
+    for number in range(1, MAX_SAME_NAME + 1):
+        path = directory / f"{name}{'' if number == 1 else f'-{number}'}{_SUFFIX}"
+        if _has(path, content):
+            return path.name
+        if os.path.lexists(path):
+            continue
+        with FileDraft(path, f".{path.name}.new") as draft:
+            draft.file.write(content)
+            draft.sync()
+            try:
+                os.link(draft.path, path, follow_symlinks=False)
+            except FileExistsError:
+                continue
+        fsync_path(directory)
+        return path.name
+    raise FileExistsError(f"{MAX_SAME_NAME} files have this name")
+
+
+def _has(path: Path, content: bytes) -> bool:
+    """Return whether the file has this content; a link is never followed."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    with os.fdopen(handle, "rb") as file:
+        return file.read(len(content) + 1) == content
+
 
 _TRIES: Final = 2
 _DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)

@@ -19,15 +19,16 @@ import stat
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from signet_actors.config.regular_file import open_regular
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ConfigError, SignetError
-from signet_actors.runtime.logging.log_lines import json_line, text_line
 from signet_actors.runtime.processes.terminal import STANDARD_ERROR, write_line
 
 if TYPE_CHECKING:
@@ -35,6 +36,66 @@ if TYPE_CHECKING:
 
     from signet_actors.config.schema import LoggingConfig
     from signet_actors.runtime.processes.child_context import ChildContext
+
+
+_MAX_REPLACED_CHARS = 1000
+_FIRST = ("timestamp", "level", "event", "actor", "incarnation")
+
+
+def json_line(event: Mapping[str, Any]) -> bytes:
+    """Return the event as one line of JSON, its well-known fields first; no value in it makes this fail.
+
+    One that JSON cannot hold, or whose ``repr`` raises, is replaced by a description of itself.
+    """
+    ordered = {key: event[key] for key in _FIRST if key in event} | dict(event)
+    try:
+        return msgspec.json.encode(ordered, enc_hook=repr) + b"\n"
+    except Exception:  # noqa: BLE001 - whatever a value's own code raises
+        plain = {_text(key): _plain(value) for key, value in ordered.items()}
+        return msgspec.json.encode(plain) + b"\n"
+
+
+def text_line(event: Mapping[str, Any], *, bold: bool = False) -> str:
+    """Return the event as text for a person; a stack follows on lines of its own."""
+    shown = {key: _shown(value) for key, value in event.items() if key not in {*_FIRST, "stack"}}
+    level, what = _shown(event.get("level", "")), _shown(event.get("event", ""))
+    if bold:
+        what = f"\x1b[1m{what}\x1b[0m"
+    who = f"{_shown(event.get('actor', ''))}/{_shown(event.get('incarnation', ''))}"
+    details = "".join(f" {_text(key)}={repr(value) if ' ' in value else value}" for key, value in shown.items())
+    lines = [f"{_shown(event.get('timestamp', ''))} {level:<8} {who:<14} {what}{details}"]
+    stack = event.get("stack")
+    if isinstance(stack, (list, tuple)):
+        lines += [f"    {_shown(frame)}" for frame in stack]
+    elif stack is not None:
+        lines.append(f"    {_shown(stack)}")
+    return "\n".join(lines)
+
+
+def _plain(value: Any) -> Any:
+    """Return ``value`` if JSON can hold it, else a text that describes it."""
+    try:
+        msgspec.json.encode(value, enc_hook=repr)
+    except Exception:  # noqa: BLE001 - see json_line
+        return _text(value)
+    return value
+
+
+def _text(value: Any) -> str:
+    try:
+        return (
+            (value if isinstance(value, str) else repr(value))
+            .encode("utf-8", "backslashreplace")
+            .decode()[:_MAX_REPLACED_CHARS]
+        )
+    except Exception:  # noqa: BLE001 - see json_line
+        return f"<{type(value).__name__} without a readable representation>"
+
+
+def _shown(value: Any) -> str:
+    """Return a value on one line, without characters that steer a terminal."""
+    text = _text(value)
+    return text if text.isprintable() else ascii(text)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ Source: docs/decisions.md 6, 8; docs/quality.md rules 4, 5 and 7.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +20,53 @@ from signet_actors.domain.ranking import bm25
 from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
 from signet_actors.searcher.legs.alternatives import MAX_TERMS, alternatives
 from signet_actors.searcher.postings import MATCH, Postings, Rows
-from signet_actors.searcher.term_frequency import TermFrequencies
 from signet_actors.store.engine import Snapshot
+
+_MAX_TERMS = 20_000
+_GROWTH_FACTOR = 1.05
+
+
+class TermFrequencies:
+    """Document frequencies by stemmed token. The cache is cleared when the store has grown by a twentieth."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+        self._rows = 0
+
+    def resize(self, rows: int) -> None:
+        """Note that the store now holds ``rows`` rows; clear the cache if it is outdated or full."""
+        if rows > self._rows * _GROWTH_FACTOR or len(self._known) > _MAX_TERMS:
+            self._known.clear()
+            self._rows = rows
+
+    def prune(self, snapshot: Snapshot, phrases: Sequence[str], budget: int) -> tuple[str, ...]:
+        """Return the rarest phrases whose rows together do not exceed ``budget``, in their original order.
+
+        The rarest phrase is always kept. The frequency of a phrase of several tokens is that of its rarest token.
+        """
+        if self._rows <= budget:
+            return tuple(phrases)
+        counted = sorted((self._rows_of(snapshot, phrase), at) for at, phrase in enumerate(phrases))
+        kept: list[int] = []
+        scanned = 0
+        for rows, at in counted:
+            scanned += rows
+            if kept and scanned > budget:
+                break
+            kept.append(at)
+        return tuple(phrases[at] for at in sorted(kept))
+
+    def _rows_of(self, snapshot: Snapshot, phrase: str) -> int:
+        terms = snapshot.stem(phrase)
+        return min((self._document_frequency(snapshot, term) for term in terms), default=0)
+
+    def _document_frequency(self, snapshot: Snapshot, token: str) -> int:
+        known = self._known.get(token)
+        if known is None:
+            known = snapshot.document_frequency(token)
+            self._known[token] = known
+        return known
+
 
 UNCERTAIN = 0.6
 """The share that a term has which is searched instead of one that no memory holds."""

@@ -1,13 +1,16 @@
-"""Exchanges about background jobs and the proposals that wait for a review."""
+"""Exchanges about background jobs, proposals that wait for a review, sessions, and the daemon itself."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from signet_actors.client.errors import JobNotEnded
 from signet_actors.client.exchange import Caller, Exchange, Pause
 from signet_actors.domain.jobs import JobState
+from signet_actors.operations.health import HEALTH, READY, HealthReply, ReadyReply
 from signet_actors.operations.jobs import GET_JOB, JobReply
+from signet_actors.operations.pipeline import PIPELINE_STATUS, PipelineStatusReply
 from signet_actors.operations.reviews import (
     APPROVE,
     LIST_REVIEWS,
@@ -17,6 +20,15 @@ from signet_actors.operations.reviews import (
     ReviewReply,
     ReviewRequest,
 )
+from signet_actors.operations.session_memories import (
+    FEEDBACK,
+    SESSION_MEMORIES,
+    FeedbackReply,
+    FeedbackRequest,
+    ListSessionMemoriesRequest,
+    SessionMemoriesReply,
+)
+from signet_actors.operations.status import STATUS, StatusReply
 
 ENDED: Final = frozenset({JobState.COMPLETED.value, JobState.DEAD.value})
 FIRST_LOOK_S: Final = 0.1
@@ -55,3 +67,36 @@ def approve(caller: Caller, id: str, *, reason: str | None = None) -> Exchange[R
 def reject(caller: Caller, id: str, *, reason: str | None = None) -> Exchange[ReviewReply]:  # noqa: A002
     """Reject a proposal. Raises DoesNotExist and Conflicting."""
     return (yield from caller.call(REJECT, ReviewRequest(reason=reason), id=id))
+
+
+def rate(caller: Caller, session_key: str, ratings: Mapping[str, float]) -> Exchange[FeedbackReply]:
+    """Say how useful memories were to a session: 1 helped, -1 misled, by id."""
+    return (yield from caller.call(FEEDBACK, FeedbackRequest(session_key=session_key, ratings=dict(ratings))))
+
+
+def session_memories(
+    caller: Caller, session_key: str, *, limit: int = 100, offset: int = 0
+) -> Exchange[SessionMemoriesReply]:
+    """Return the memories that a session was offered, with counts over all of them. Raises DoesNotExist."""
+    page = ListSessionMemoriesRequest(limit=limit, offset=offset)
+    return (yield from caller.call(SESSION_MEMORIES, page, key=session_key))
+
+
+def status(caller: Caller) -> Exchange[StatusReply]:
+    """Return a summary of processes, stored data and jobs."""
+    return (yield from caller.call(STATUS))
+
+
+def health(caller: Caller) -> Exchange[HealthReply]:
+    """Return the health of the daemon."""
+    return (yield from caller.call(HEALTH))
+
+
+def ready(caller: Caller) -> Exchange[ReadyReply]:
+    """Return whether memories can be written and read now; ``not_up`` names what is missing."""
+    return (yield from caller.call(READY))
+
+
+def pipeline_status(caller: Caller) -> Exchange[PipelineStatusReply]:
+    """Return the state of the extraction of facts: queues, models, budgets."""
+    return (yield from caller.call(PIPELINE_STATUS))
