@@ -206,7 +206,7 @@ _CHANNELS: Final = (
 _DAY_AND_TIME: Final = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?"
 _ZONE: Final = r"(?:Z| [A-Z][\w:+\u2212-]{1,11})"
 _STAMP: Final = re.compile(
-    rf"\[(?:{_CHANNELS}(?: [^\[\]\n]{{0,200}}?)?|(?=[MTWFS])){_DAY_AND_TIME}{_ZONE}\]"
+    rf"\[(?:{_CHANNELS} (?:[^\[\]\n]{{0,200}}? )?{_DAY_AND_TIME}{_ZONE}?|(?=[MTWFS]){_DAY_AND_TIME}{_ZONE})\]"
     rf"(?: [^\s\[\]][^\n\[\]]{{0,80}}?:(?= (?i:{re.escape(OFF_MARK)})))?"
     rf"|Current time: {_DAY_AND_TIME}{_ZONE}\nDate hints: today=[^\n]{{1,200}}(?=\n)"
 )

@@ -292,7 +292,7 @@ STAMPS = [
     *("[Fri 2026-03-13 07:05 GMT+5:30] ", "[Sun 2026-03-15 23:59 GMT\u22123] ", "[Tue 2026-11-24 00:00 CET]\n"),
     *("[Telegram Anna id:1 Wed 2026-01-28 20:30 EST] ", "[WhatsApp +491511234567 2026-01-28T20:30Z] "),
     *("[Telegram Anna (@anna) id:123456789 +2m 2026-01-28T20:30Z] ", "[Slack #ops +1h Thu 2026-01-29 09:00 CET] "),
-    *("[Discord Guild #general channel id:99 Fri 2026-01-30 10:11 PST] ", "[Signal 2026-01-28T20:30Z] "),
+    *("[Discord Guild #general channel id:99 Fri 2026-01-30 10:11 PST] ", "[Signal 2026-01-28 20:30] "),
     *("[Google Chat spaces/AAA 2026-01-28 20:30 UTC] ", "[iMessage +15551234 Wed 2026-01-28 20:30 EST] "),
     *("[WebChat 2026-01-28 20:30 UTC] ", "[Matrix @anna:example.org +3d Sat 2026-01-31 12:00 GMT+2] "),
     *("[Zalo Personal Anna 2026-01-28T20:30Z] ", "[MS Teams Anna host 10.0.0.2 2026-01-28T20:30Z] "),
