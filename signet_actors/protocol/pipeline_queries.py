@@ -8,12 +8,9 @@ Source: docs/compatibility.md "Diagnostics and pipeline status"; docs/decisions.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from signet_actors.operations.pipeline import DeadReport, UsageReport
-from signet_actors.operations.pipeline_ids import PipelineIdReport
 from signet_actors.operations.runs import ProposalReport, RejectedReport, RunReport
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Message, Request
@@ -143,20 +140,5 @@ class ListRuns(Request[RunsListed], frozen=True, tag="searcher.list_runs"):
     offset: int = 0
 
 
-class PipelineIdsFound(Message, frozen=True, tag="searcher.pipeline_ids_found"):
-    """What was found, by id."""
-
-    found: list[PipelineIdReport]
-
-
-class FindPipelineIds(Request[PipelineIdsFound], frozen=True, tag="searcher.find_pipeline_ids"):
-    """Find what belongs to memories that the caller may read, by the first characters of its id."""
-
-    kind: Literal["run", "job", "dead_job", "proposal"]
-    prefix: str
-    read: ReadScope
-    limit: int
-
-
-PipelineQuery = GetPipelineStatus | ListReviews | GetRun | ListRuns | FindPipelineIds
-PipelineAnswer = PipelineStatus | ReviewsListed | RunFound | RunsListed | PipelineIdsFound
+PipelineQuery = GetPipelineStatus | ListReviews | GetRun | ListRuns
+PipelineAnswer = PipelineStatus | ReviewsListed | RunFound | RunsListed

@@ -18,7 +18,7 @@ from signet_actors.features.handlers import handlers
 from signet_actors.protocol.checkpoints import FindRecovery, ListCheckpoints
 from signet_actors.protocol.embeddings import ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.message import Failure
-from signet_actors.protocol.pipeline_queries import FindPipelineIds, GetPipelineStatus, GetRun, ListReviews, ListRuns
+from signet_actors.protocol.pipeline_queries import GetPipelineStatus, GetRun, ListReviews, ListRuns
 from signet_actors.protocol.searcher import (
     ExportMemories,
     FindByPrefix,
@@ -129,7 +129,6 @@ HANDLERS: Final[dict[type, Any]] = {
     ListReviews: pipeline.list_reviews,
     GetRun: pipeline.get_run,
     ListRuns: pipeline.list_runs,
-    FindPipelineIds: pipeline.find_ids,
     GetTranscript: transcripts.get,
     SearchSessions: transcripts.search,
     ListCheckpoints: checkpoints.list_checkpoints,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -14,12 +15,12 @@ from hypothesis import strategies as st
 from signet_actors.domain.extraction.proposals import with_suspicion
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode, InvalidRequest
+from signet_actors.features.pipeline_ids import reads as pipeline_ids
 from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Idempotency, Principal
+from signet_actors.protocol.message import Caller, Idempotency, Principal
 from signet_actors.protocol.pipeline import ApproveProposal, RejectProposal, RequeueJobs, UndoRun
 from signet_actors.protocol.pipeline_queries import (
-    FindPipelineIds,
     GetPipelineStatus,
     GetRun,
     KindQueue,
@@ -37,7 +38,6 @@ from signet_actors.protocol.writer import (
     RecoverMemory,
 )
 from signet_actors.searcher.queries import pipeline
-from signet_actors.store.reads import pipeline_ids
 from tests.support.pipeline_harness import PipelineHarness, add, change, configured, refused
 from tests.support.store_room import broken_invariants, kept_sound, plan_of
 
@@ -328,7 +328,9 @@ def test_the_beginning_of_an_id_finds_runs_jobs_and_proposals_of_readable_memori
 
     def found(kind: Any, prefix: str, read: ReadScope = owner, limit: int = 10) -> list[tuple[str, str | None]]:
         with room.reader.open_snapshot() as view:
-            rows = pipeline.find_ids(view, FindPipelineIds(kind, prefix, read, limit)).found
+            request = SimpleNamespace(kind=kind, prefix=prefix, limit=limit)  # ids are shorter than real ones here
+            asked: Any = SimpleNamespace(caller=Caller(read.agent_id), request=request)
+            rows = pipeline_ids.found(view, asked).found
         return [(row.id, row.about) for row in rows]
 
     assert found("run", run_id[:5]) == [(run_id, "We have moved the build")]

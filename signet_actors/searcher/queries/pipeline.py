@@ -14,13 +14,11 @@ from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import InvalidRequest
 from signet_actors.operations.runs import RejectedReport
 from signet_actors.protocol.pipeline_queries import (
-    FindPipelineIds,
     GetPipelineStatus,
     GetRun,
     KindQueue,
     ListReviews,
     ListRuns,
-    PipelineIdsFound,
     PipelineStatus,
     Relation,
     ReviewItem,
@@ -29,7 +27,7 @@ from signet_actors.protocol.pipeline_queries import (
     RunsListed,
 )
 from signet_actors.store.engine import Snapshot
-from signet_actors.store.reads import jobs, pipeline, pipeline_ids, proposals
+from signet_actors.store.reads import jobs, pipeline, proposals
 
 MOST_CAUSES = 10
 
@@ -112,11 +110,6 @@ def list_runs(snapshot: Snapshot, query: ListRuns) -> RunsListed:
     return RunsListed(
         pipeline.run_page(snapshot, query.read, memory_id=query.memory_id, limit=query.limit, offset=query.offset)
     )
-
-
-def find_ids(snapshot: Snapshot, query: FindPipelineIds) -> PipelineIdsFound:
-    """Return runs, jobs or proposals by the first characters of their ids."""
-    return PipelineIdsFound(pipeline_ids.by_prefix(snapshot, query.kind, query.prefix, query.read, query.limit))
 
 
 def _queues(snapshot: Snapshot, now: str) -> list[KindQueue]:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from signet_actors.domain.permissions import Permission
+from signet_actors.errors import InvalidRequest
 from signet_actors.operations.field_types import Clamped, SecretRule, Text
 from signet_actors.operations.memories import MIN_PREFIX_CHARS
 from signet_actors.operations.operation import Operation
@@ -49,8 +50,12 @@ class FindPipelineIdsRequest(AgentFields, frozen=True, kw_only=True):
     ]
     limit: Annotated[int, Clamped(low=1, high=100), Meta(description="Ids to return")] = 10
 
+    def __post_init__(self) -> None:
+        if len(self.prefix) < MIN_PREFIX_CHARS:
+            raise InvalidRequest(f"prefix must have at least {MIN_PREFIX_CHARS} characters", field="prefix")
 
-FIND_PIPELINE_IDS: Final[Operation[FindPipelineIdsRequest, PipelineIdsReply]] = Operation(
+
+FIND: Final[Operation[FindPipelineIdsRequest, PipelineIdsReply]] = Operation(
     name="pipeline.find_by_prefix",
     summary="Find runs, jobs or proposals by the first characters of their id",
     tag="Pipeline",
@@ -63,4 +68,4 @@ FIND_PIPELINE_IDS: Final[Operation[FindPipelineIdsRequest, PipelineIdsReply]] = 
     served_by="searcher",
     description="Only what belongs to memories that the caller may read, in any scope.",
 )
-OPERATIONS: Final = (FIND_PIPELINE_IDS,)
+OPERATIONS: Final = (FIND,)

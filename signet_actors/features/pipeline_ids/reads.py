@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from signet_actors.operations.pipeline_ids import PipelineIdReport
-from signet_actors.protocol.memories import ReadScope
+from signet_actors.features.pipeline_ids.api import FIND, FindPipelineIdsRequest, PipelineIdReport, PipelineIdsReply
+from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import readable_in_any_scope
 from signet_actors.store.reads.proposals import FACT_FORGOTTEN
@@ -47,13 +47,16 @@ _BY_KIND: Final = {
 _PAGE = "{} ORDER BY 1 LIMIT :limit"
 
 
-def by_prefix(snapshot: Snapshot, kind: str, prefix: str, read: ReadScope, limit: int) -> list[PipelineIdReport]:
-    """Return the runs, jobs, dead jobs or proposals for review whose ids begin with ``prefix``, by id.
+def found(snapshot: Snapshot, asked: Asked[FindPipelineIdsRequest]) -> PipelineIdsReply:
+    """Return the runs, jobs, dead jobs or proposals for review whose ids begin with the prefix, by id.
 
     Left out is what belongs to a memory that the caller may not read.
     """
-    policy, bindings = readable_in_any_scope(snapshot, read.agent_id)
-    bindings |= {"first": prefix, "last": prefix + _HIGHEST_CHARACTER, "limit": limit}
-    return [
-        PipelineIdReport(*row) for row in snapshot.rows(_PAGE.format(_BY_KIND[kind].format(policy=policy)), bindings)
-    ]
+    request = asked.request
+    policy, bindings = readable_in_any_scope(snapshot, asked.caller.agent_id)
+    bindings |= {"first": request.prefix, "last": request.prefix + _HIGHEST_CHARACTER, "limit": request.limit}
+    rows = snapshot.rows(_PAGE.format(_BY_KIND[request.kind].format(policy=policy)), bindings)
+    return PipelineIdsReply([PipelineIdReport(*row) for row in rows])
+
+
+READS: Final = {FIND: found}
