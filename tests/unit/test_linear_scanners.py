@@ -177,6 +177,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_VARIABLE", "_NO_WORD", "_TOKEN_AS_USER", "_PARAMETERS", "_SECRET_PARAMETER"), SEARCHED),
         **dict.fromkeys(("_BEARER_END", "_COOKIE", "_KEY_END", "_KEY_HEAD", "_KEY_LINES", "_OPTION_END"), MATCHED),
         **dict.fromkeys(("_LAST_LINE", "_SETS", "_SET"), SEARCHED),
+        "_COMMAND_LINE": MATCHED,
         "_PRODUCTS": WHOLE,
         "_KEY_TAIL": MATCHED,
         **dict.fromkeys(("_MORE_ARGUMENTS", "_USER_AND_PASSWORD", "_PARAMETER"), MATCHED),
@@ -200,9 +201,9 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
             ("_PAIR", "_PIN", "_PASSPHRASE", "_WIFI", "_BLOB", "_LAST_NAME", "_SAID_BEFORE", "_SAID_LAST"), SEARCHED
         ),
         **dict.fromkeys(("_ACCOUNT", "_BOT_TOKEN", "_TO_LOG_IN", "_PAIR_BEFORE", "_OTP", "_RECOVERY"), SEARCHED),
-        **dict.fromkeys(("_LOGGED_IN", "_WHOSE", "_HARDWARE"), SEARCHED),
+        **dict.fromkeys(("_LOGGED_IN", "_WHOSE", "_HARDWARE", "_ENTERED"), SEARCHED),
         "_VERSIONS": WHOLE,
-        **dict.fromkeys(("_USER", "_LINE_END", "_SURE_PAIR", "_CODE"), MATCHED),
+        **dict.fromkeys(("_USER", "_LINE_END", "_SURE_PAIR", "_CODE", "_GROUPS"), MATCHED),
         "_BETWEEN_WORDS": SEARCHED,
     },
     "domain.redaction.tables": {

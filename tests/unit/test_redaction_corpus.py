@@ -229,6 +229,22 @@ GLUED = (
 )
 
 
+GLUED_TO_LETTERS = (
+    *("token%s", "Token%s", "TOKEN%s", "-p%s", "n%s", "123%s", "x%s", "key%s.", "(key%s)", "ab%s", "Zugang%s", "mot%s"),
+    *("value%s\n", "copied%s", "GitHub%s", "Copy%s", "a1%s", "0%s", "is%s,", "v2%s"),
+)
+
+
+@pytest.mark.parametrize("around", GLUED_TO_LETTERS)
+def test_a_token_whose_mark_ends_no_word_is_replaced_also_behind_letters(around: str) -> None:
+    seen = set()
+    for form, mark in MARKED:
+        for _, token in examples(form, mark)[:1] if not (form.glue or form.back) else ():
+            assert token not in redact(around % token).text, (form.kind, mark)
+            seen.add(form.kind)
+    assert {"github-token", "gitlab-token", "slack-token", "npm-token", "pypi-token", "huggingface-token"} <= seen
+
+
 @pytest.mark.parametrize("around", GLUED)
 def test_a_token_behind_a_hyphen_or_an_underscore_is_replaced(around: str) -> None:
     for form, mark in MARKED:

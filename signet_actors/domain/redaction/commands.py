@@ -167,10 +167,11 @@ _INPUT = re.compile(
     r"(?=[\"']?(?(sql)(?:@[\w/(]|\s|\Z)|@[\w/(][^\s\"'`]{0,200}[\"'`]?[ \t]{0,3}(?:[\n;]|\Z)))"
     r"|\bnet\s{1,3}use\s{1,9}(?:\S{1,20}\s{1,9})?\\\\\S{1,120}\s{1,9}(?:/u(?:ser)?:\S{1,64}\s{1,9})?[\"']?([^\s\"'/*]{4,256})"
     r"|\b(?:setuser|user)\s{1,3}\S{1,64}\s{1,3}on\s{1,3}>(?!=)([^\s\"'|;&]{4,256})"
-    r"|\b(?:wpa_passphrase|net\s{1,3}user|rabbitmqctl\s{1,3}(?:add_user|change_password)|mosquitto_passwd\s{1,3}-\w{1,3}\s{1,3}\S{1,99}"
-    r"|mc\s{1,3}(?:alias\s{1,3}set|config\s{1,3}host\s{1,3}add)\s{1,3}\S{1,64}\s{1,3}\S{1,99})\s{1,9}\S{1,64}\s{1,9}"
-    r"[\"']?([^\s\"'/*]{4,256})"
-    r"|\bvault\s{1,3}login\s{1,3}(?:-\S{1,64}\s{1,3}){0,3}[\"']?([^\s\"'|;&=-][^\s\"'|;&=]{3,256})"
+    r"|\b(?:wpa_passphrase|net[ \t]{1,3}user|rabbitmqctl[ \t]{1,3}(?:add_user|change_password)"
+    r"|mosquitto_passwd[ \t]{1,3}-\w{1,3}[ \t]{1,3}\S{1,99}"
+    r"|mc[ \t]{1,3}(?:alias[ \t]{1,3}set|config[ \t]{1,3}host[ \t]{1,3}add)[ \t]{1,3}\S{1,64}[ \t]{1,3}\S{1,99})"
+    r"[ \t]{1,9}\S{1,64}[ \t]{1,9}[\"']?([^\s\"'/*]{4,256})"
+    r"|\bvault[ \t]{1,3}login[ \t]{1,3}(?:-\S{1,64}[ \t]{1,3}){0,3}[\"']?([^\s\"'|;&=-][^\s\"'|;&=]{3,256})"
     r"|\b(?:xfreerdp|schtasks)\b[^\n]{0,200}?\s/(?:p:|rp\s{1,9})[\"']?([^\s\"']{4,256})"
     r"|\bconvertto-securestring\s{1,9}(?:-string\s{1,9})?[\"']([^\s\"'|;&]{4,256})"
     r"|\b(?:secrets?\s{1,3}(?:set|put)|pass\s{1,3}insert)\s{1,3}\S{1,64}\s{1,3}(?:(?:-b|--body)[ =]?|<<<\s{0,9})"
@@ -179,6 +180,7 @@ _INPUT = re.compile(
     r"[^\n|;]{0,200}?\s--value[ =][\"']?([^\s\"'|;&]{4,256})"
 )
 _SETS = re.compile(r"\b(?:create\s{1,3}secret|secrets?\s{1,3}(?:set|put|create))(?=\s)")
+_COMMAND_LINE = re.compile(r"(?>(?:[^\\\n]|\\\r?\n|\\.)*)")
 _SET = re.compile(r"(?<=\s)(?:(?:--from-literal|--env|-e)[ =])?[\"']?[A-Za-z][\w.]{0,64}=[\"']?([^\s\"'|;&]{6,256})")
 """A command that sets secrets by name, and each of what it sets: ``fly secrets set X=…``."""
 _AUTH = re.compile(
@@ -303,8 +305,8 @@ def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
                 yield "password", start, end
     done = 0
     for found in windowed_matches(_SETS, folded, _REACH) if "secret" in folded else ():
-        end = plain.find("\n", found.end(), found.end() + _REACH)
-        for each in _SET.finditer(plain, max(done, found.end()), end if end >= 0 else found.end() + _REACH):
+        line = _COMMAND_LINE.match(plain, found.end(), found.end() + _REACH)
+        for each in _SET.finditer(plain, max(done, found.end()), line.end() if line else found.end()):
             done = each.end()
             if is_value(each[1]):
                 yield "password", *each.span(1)

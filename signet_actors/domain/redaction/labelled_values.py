@@ -50,7 +50,7 @@ _LABEL: Final = {
     for only in (True, False)
 }
 _SAID_KEY = re.compile(
-    r"(?<!\w)(?:the|this|that|use|is|with|(?P<given>here(?:['\u2019]?s|\sis)(?:\s(?:the|my|our|your))?|my|our|your|his|her|their))"
+    r"(?<!\w)(?:(?P<named>the|that|is)|this|use|(?P<given>here(?:['\u2019]?s|\sis)(?:\s(?:the|my|our|your))?|my|our|your|his|her|their))"
     rf"\s(?:(?!(?:{_PUBLIC})\s)[a-z][\w-]{{1,19}}\s)?"
     r"key(?:\sfor\s[^\s:=]{1,30}(?:\s[^\s:=]{1,30}){0,2}?)?[*_]{0,2}(?P<sign>\sis:?|\s?[:=,\u2014\u2192-]|(?=\s))"
     r"\s{1,3}[\"'`*]{0,3}(?P<value>[^\s\"'`,;()*]{10,256})"
@@ -166,7 +166,9 @@ def labelled_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             entry = item["key"] and name["name"] in _SECTION_NAMES
             if (quoted or ":" in name[0]) and (
                 (is_spoken_password(item["value"]) if password else entry and _is_entry(item["key"], item["value"]))
-                or (_TOKEN.fullmatch(item["value"]) and is_signed_credential(item["value"]))
+                or (
+                    (name["name"] != "token" or _TOKEN.fullmatch(item["value"])) and is_signed_credential(item["value"])
+                )
             ):
                 yield "password" if password else "credential", *item.span("value")
     done = 0
@@ -195,7 +197,7 @@ def said_keys(plain: str, folded: str) -> Iterator[SecretSpan]:
         end = trimmed_end(plain, start, found.end("value"))
         value = plain[start:end]
         if not found["sign"]:
-            opens = is_hex_key(value) or (is_mixed(value) and is_random(value))
+            opens = not found["named"] and (is_hex_key(value) or (is_mixed(value) and is_random(value)))
         else:
             opens = _opens_something(value) if found["given"] else is_random(value)
         if opens:

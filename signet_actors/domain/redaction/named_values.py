@@ -363,7 +363,7 @@ def _is_on_next_line(plain: str, name: int, value: int) -> bool:
         return False
     line = plain.rfind("\n", max(0, name - _CONTEXT_CHARS), name) + 1
     heading = plain.startswith("#", line) and (line > 0 or name < _CONTEXT_CHARS)
-    return not heading and plain[name - 1 : name] not in {"*", "_", ">"}
+    return not heading and plain[name - 1 : name] not in {"*", "_", ">"} and plain.find("</", name, value) < 0
 
 
 def _without_marks(plain: str, name: int, start: int, end: int, mark: str) -> tuple[int, int, int]:

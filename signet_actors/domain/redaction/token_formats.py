@@ -69,8 +69,10 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
     token_format(
         "aws-key", "AWS Bedrock User Guide: API keys", rf"ABSK[A-Za-z0-9+/]{{60,{MAX}}}+", "ABSK", ends=BASE64_END
     ),
-    token_format("github-token", _GITHUB, rf"gh[pousr]_{ALNUM}{{36,255}}+", *("ghp_", "gho_", "ghu_", "ghs_", "ghr_")),
-    token_format("github-token", _GITHUB, r"github_pat_[A-Za-z0-9_]{22,255}+", "github_pat_"),
+    token_format(
+        "github-token", _GITHUB, rf"gh[pousr]_{ALNUM}{{36,255}}+", *("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), glue=""
+    ),
+    token_format("github-token", _GITHUB, r"github_pat_[A-Za-z0-9_]{22,255}+", "github_pat_", glue=""),
     token_format(
         "gitlab-token",
         _GITLAB,
@@ -78,6 +80,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         *("glpat-", "gldt-", "glrt-", "glrtr-", "glcbt-", "glptt-", "glft-", "glimt-", "glagent-", "glsoat-"),
         *("glffct-", "glwt-"),
         ends=re.compile(r"[A-Za-z0-9_.-]*+(?<!\.)"),
+        glue="",
     ),
     token_format("gitlab-token", _GITLAB, rf"gloas-{ALNUM}{{64}}", "gloas-"),
     token_format("gitlab-token", _GITLAB, rf"GR1348941{WORD}{{20,50}}+", "GR1348941"),
@@ -88,6 +91,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         *("xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxe.", "xoxo-", "xoxp-", "xoxr-", "xoxs-"),
         accept=lambda token: len(token) >= 20 and may_be_real_token(token),
         ends=re.compile(r"[A-Za-z0-9_%-]*+"),
+        glue="",
     ),
     token_format("slack-token", _SLACK, r"xapp-\d-[A-Za-z0-9-]{20,255}+", "xapp-"),
     token_format(
@@ -130,7 +134,9 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
     token_format("api-key", "Fireworks AI Docs: API keys", rf"fw_{ALNUM}{{20,60}}+", "fw_", glue=WORD_CHARS),
     token_format("api-key", "Tavily Docs: API keys", rf"tvly-(?:dev-|prod-)?{ALNUM}{{28,60}}+", "tvly-"),
     token_format("api-key", "Resend Docs: API keys", r"re_[A-Za-z0-9]{8}_[A-Za-z0-9]{20,40}+", "re_"),
-    token_format("huggingface-token", "Hugging Face Hub Docs: User access tokens", rf"hf_{ALNUM}{{30,60}}+", "hf_"),
+    token_format(
+        "huggingface-token", "Hugging Face Hub Docs: User access tokens", rf"hf_{ALNUM}{{30,60}}+", "hf_", glue=""
+    ),
     token_format(
         "huggingface-token", "Hugging Face Hub Docs: Organization tokens", rf"api_org_{ALNUM}{{30,60}}+", "api_org_"
     ),
@@ -235,8 +241,8 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         rf"discord(?:app)?\.com/api/(?:v[0-9]{{1,2}}/)?webhooks/[0-9]{{17,20}}/{WORD}{{60,80}}+",
         *("discord.com/api/", "discordapp.com/api/"),
     ),
-    token_format("npm-token", "npm Docs: About access tokens", rf"npm_{ALNUM}{{36}}", "npm_"),
-    token_format("pypi-token", "PyPI Help: API tokens", rf"pypi-AgE{WORD}{{50,{MAX}}}+", "pypi-AgE"),
+    token_format("npm-token", "npm Docs: About access tokens", rf"npm_{ALNUM}{{36}}", "npm_", glue=""),
+    token_format("pypi-token", "PyPI Help: API tokens", rf"pypi-AgE{WORD}{{50,{MAX}}}+", "pypi-AgE", glue=""),
     token_format("rubygems-key", "RubyGems Guides: API key scopes", rf"rubygems_{HEX}{{48}}", "rubygems_"),
     token_format(
         "crates-token",

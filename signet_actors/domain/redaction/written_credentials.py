@@ -152,6 +152,7 @@ _SAID_BEFORE = re.compile(
     r"\s(?:is|was|as|at|ist|war|als|est|comme|es|como|\u00e9|\u00e8|come|(?:when|if|where|wenn|falls)\s(?:[a-z]{1,12}\s){1,2}(?:for|nach|wants))\s"
     r"(?:(?:the|my|our|your|its|das|dein|mein|unser|le|la|el|il|o|a)\s)?(?:[\w-]{1,20}\s){0,2}\Z"
 )
+_ENTERED = re.compile(r"\b(?:use|enter|type|try|nimm|utilise|usa)\s[\"'`*]{0,3}\Z")
 _WHOSE = re.compile(
     r"\s(?:my|our|dein|mein|unser|wi-?fi|wlan|sudo|root|admin|ssh|router|guest|vpn|nas)\s(?:[\w-]{1,20}\s)?\Z"
 )
@@ -196,8 +197,14 @@ _OTP = re.compile(
     r"(?P<value>[a-z2-7]{4}(?:[ -][a-z2-7]{4}){3,15}|[a-z2-7]{16,128}={0,6})(?![\w=])"
 )
 _RECOVERY = re.compile(rf"(?:{_any_of(RECOVERY_WORDS)}){_OF}(?:(?P<sign>{_SIGN})|{_NO_SIGN}){_OPEN}")
+_BEFORE_CODE: Final = r"[\s,;/|*\u2022`\"'+\[({-]{0,12}(?:\d{1,2}[.)] {1,3})?(?:(?:and|und|et|y|e|or) )?[`\"'*]{0,3}"
+_GROUPS = re.compile(
+    rf"{_BEFORE_CODE}(?P<code>(?=(?:[A-Z ]{{0,9}}\d){{2}})(?=[\d ]{{0,9}}[A-Z])[A-Z0-9]{{4,5}}"
+    r"(?: [A-Z0-9]{4,5}){2,7})(?![\w@:=-]|[./]\w)"
+)
+"""A code in groups of capitals and digits: ``4F7K 9QXZ 2MNB``."""
 _CODE = re.compile(
-    r"[\s,;/|*\u2022`\"'+\[({-]{0,12}(?:\d{1,2}[.)] {1,3})?(?:(?:and|und|et|y|e|or) )?[`\"'*]{0,3}"
+    rf"{_BEFORE_CODE}"
     r"(?P<code>\d{4} \d{4}|[a-z0-9]{4,12}(?:-[a-z0-9]{4,12}){0,7})(?![\w@:=-]|[./]\w)"
 )
 _RECOVERY_MARKS: Final = (
@@ -311,13 +318,15 @@ def _login_password(plain: str, pair: re.Match[str], *, spoken: bool) -> Iterato
         yield "password", start, secret_end(plain, start, end)
 
 
-def _value_said_before(plain: str, folded: str, name: int, after: int) -> tuple[int, int] | None:
+def _value_said_before(plain: str, folded: str, name: int, after: int, *, password: bool) -> tuple[int, int] | None:
     """Return start and end of the value in ``… is the password``, whose ``password`` is from ``name`` to ``after``."""
     said = _SAID_BEFORE.search(folded, max(0, name - _CONTEXT_CHARS), name)
     if said is None:
         return None
     end = said.start()
-    start = max(plain.rfind(blank, max(0, end - MAX_CHECKED_CHARS), end) for blank in " \n\t") + 1
+    begin = max(0, end - MAX_CHECKED_CHARS)
+    blanks = ((plain.rfind(blank, begin, end), len(blank)) for blank in (" ", "\n", "\t", "\\n"))
+    start = max((at + size for at, size in blanks if at >= 0), default=0)
     while start < end and plain[start] in _AROUND:
         start += 1
     while start < end and plain[end - 1] in _AROUND:
@@ -326,7 +335,11 @@ def _value_said_before(plain: str, folded: str, name: int, after: int) -> tuple[
     told = is_signed_credential(value) or (
         not is_id_or_place(value)
         and ends_there(plain, after)
-        and (is_word_and_number(value) or (_WHOSE.search(said[0]) is not None and is_spoken_password(value)))
+        and (
+            is_word_and_number(value)
+            or (_WHOSE.search(said[0]) is not None and is_spoken_password(value))
+            or (password and _ENTERED.search(folded, max(0, start - 12), start) and is_spoken_password(value))
+        )
     )
     return (start, end) if told else None
 
@@ -336,7 +349,7 @@ def values_said_first(plain: str, folded: str) -> Iterator[SecretSpan]:
     if not any(copula in folded for copula in _COPULAS):
         return
     for name in windowed_matches(_LAST_NAME[folded.isascii()], folded, _REACH):
-        if value := _value_said_before(plain, folded, *name.span()):
+        if value := _value_said_before(plain, folded, *name.span(), password=is_password_name(name["name"])):
             yield "password" if is_password_name(name["name"]) else "credential", *value
 
 
@@ -404,7 +417,7 @@ def _is_phrase(written: str) -> bool:
 def _recovery_codes(plain: str, folded: str, name: re.Match[str]) -> Iterator[SecretSpan]:
     spans: list[tuple[int, int]] = []
     at = name.end()
-    while len(spans) < _MAX_CODES and (code := _CODE.match(folded, at)):
+    while len(spans) < _MAX_CODES and (code := _GROUPS.match(plain, at) or _CODE.match(folded, at)):
         alike = spans and "-" in code["code"] and len(code["code"]) == spans[-1][1] - spans[-1][0]
         if not (alike or is_recovery_code(code["code"])):
             break
