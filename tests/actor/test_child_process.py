@@ -53,7 +53,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @contextmanager
 def fork_server() -> Iterator[ForkServer]:
-    made = ForkServer({"scripted_role", "broken_role"}, structlog.get_logger())
+    made = ForkServer(["scripted_role", "broken_role"], structlog.get_logger())
     made.start()
     eventually(lambda: not made.is_starting, within_s=60, what="everything is imported")
     try:
@@ -194,7 +194,7 @@ def test_without_a_descriptor_for_it_children_are_fresh_interpreters(
     def exhausted(*_: object) -> NoReturn:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    server = ForkServer({"scripted_role"}, structlog.get_logger())
+    server = ForkServer(["scripted_role"], structlog.get_logger())
     monkeypatch.setattr(socket, "socketpair", exhausted)
     server.start()
     assert not server.is_starting

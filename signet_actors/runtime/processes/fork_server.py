@@ -1,5 +1,7 @@
 """Import the code of all children once, and fork a process for each of them that the supervisor asks for.
 
+The first children start while the code of the others is being imported, on another core.
+
 ``python -m signet_actors.runtime.processes.fork_server SUPERVISOR_PID CHANNEL MODULE...``
 
 ``CHANNEL`` is a socket of whole packets; ``supervision/fork_server.py`` is its other end. This process has one thread
@@ -20,6 +22,7 @@ import gc
 import importlib
 import importlib.util
 import os
+import select
 import socket
 import sys
 import threading
@@ -36,6 +39,9 @@ from signet_actors.runtime.processes.parent_death import tie_to_supervisor
 PACKET_BYTES = 64 * 1024
 MOST_FILES = 8
 READY = b"ready"
+"""Sent once, when requests are answered; a program that is not imported yet is imported then."""
+IMPORTED = b"imported"
+"""Sent once, when all programs are imported."""
 
 Program = Callable[[], int | None]
 
@@ -64,17 +70,25 @@ def main() -> int:
     if not tie_to_supervisor(int(supervisor_pid)):
         return ExitCode.GIVE_UP
     channel = socket.socket(fileno=int(channel_fd))
-    programs = {module: program for module in modules if (program := _import_program(module)) is not None}
-    gc.collect()
-    gc.freeze()  # the collector of a child writes to none of the pages that all of them share
+    gc.disable()  # while importing, the collector would find next to nothing
+    programs: dict[str, Program | None] = {}
     with contextlib.suppress(ConnectionError):
         channel.send(READY)
         while True:
+            missing = [module for module in modules if module not in programs]
+            if missing and not select.select([channel], [], [], 0)[0]:
+                programs[missing[0]] = _import_program(missing[0])
+                if len(missing) == 1:
+                    channel.send(IMPORTED)
+                continue
             packet, files, _, _ = socket.recv_fds(channel, PACKET_BYTES, MOST_FILES)
             if not packet:
                 break
             request = msgspec.json.decode(packet, type=ForkRequest)
+            if request.module in missing:
+                programs[request.module] = _import_program(request.module)
             program = programs.get(request.module)
+            gc.freeze()  # the collector of a child writes to none of the pages that all of them share
             pid = _fork(program, request, files, channel.fileno()) if program is not None else None
             for file in files:
                 os.close(file)
@@ -155,6 +169,7 @@ def _run(program: Program, request: ForkRequest) -> int:
     """Run the program in this process, end its threads as an interpreter does, and return its exit code."""
     os.environ.update(request.environ)
     sys.argv[:] = [request.module]
+    gc.enable()
     setproctitle(f"{sys.executable} -m {request.module}")
     try:
         return program() or 0

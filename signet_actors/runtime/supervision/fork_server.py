@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from signet_actors.runtime.processes.fork_server import PACKET_BYTES, READY, ForkReply, ForkRequest
+from signet_actors.runtime.processes.fork_server import IMPORTED, PACKET_BYTES, READY, ForkReply, ForkRequest
 from signet_actors.runtime.processes.signals import blocked
 
 if TYPE_CHECKING:
@@ -35,20 +35,20 @@ not overwrite what the system shows as its environment."""
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _MODULE: Final = "signet_actors.runtime.processes.fork_server"
 _IMPORTS_S: Final = 20.0
-"""How long the first children wait for its imports."""
+"""How long the first children wait for the imports of their code."""
 _FORK_S: Final = 1.0
 _AGAIN_S: Final = 10.0
 
 
 class ForkServer:
-    """The fork server for children of these ``modules``."""
+    """The fork server for children of these ``modules``, in the order in which they start."""
 
     def __init__(self, modules: Collection[str], log: FilteringBoundLogger) -> None:
-        self._modules = sorted(modules)
+        self._modules = tuple(dict.fromkeys(modules))
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
-        self._ready = False
+        self._ready = self._imported = False
         self._started_s = -_AGAIN_S
 
     @property
@@ -57,7 +57,7 @@ class ForkServer:
         return self._process.pid if self._process is not None else None
 
     def start(self) -> None:
-        """Start the process, unless it runs or was started a moment ago; it is usable some tenths of a second later."""
+        """Start the process, unless it runs or was started a moment ago; it is usable a moment later."""
         self._look()
         now = time.monotonic()
         if sys.platform != "linux" or self._process is not None or now - self._started_s < _AGAIN_S:
@@ -81,7 +81,7 @@ class ForkServer:
 
     @property
     def is_starting(self) -> bool:
-        """True while the process imports, for as long as it is worth waiting for."""
+        """True until the process answers, for as long as it is worth waiting for."""
         self._look()
         return self._process is not None and not self._ready and time.monotonic() - self._started_s < _IMPORTS_S
 
@@ -101,15 +101,11 @@ class ForkServer:
                 socket.send_fds(self._channel, [request], [waits, document, *inherited])
             finally:
                 os.close(waits)
-            if not select.select([self._channel], [], [], _FORK_S)[0]:
-                self._log.warning("fork_server_hangs")
-                self.stop()
-                return None
-            pid = msgspec.json.decode(self._channel.recv(PACKET_BYTES), type=ForkReply).pid
+            pid = self._reply().pid
             if pid is not None:
                 with contextlib.suppress(BrokenPipeError):  # it was killed before it began
                     os.write(begin, b"\n")
-        except (OSError, msgspec.DecodeError) as error:  # it was killed, or has no descriptor left
+        except (OSError, msgspec.DecodeError) as error:  # it hangs, was killed, or has no descriptor left
             self._log.warning("fork_server_unusable", exc_info=error)
             self.stop()
             return None
@@ -117,6 +113,16 @@ class ForkServer:
             return pid
         finally:
             os.close(begin)
+
+    def _reply(self) -> ForkReply:
+        """Wait for the reply to a request; raise TimeoutError if the process hangs."""
+        assert self._channel is not None
+        while select.select([self._channel], [], [], _FORK_S if self._imported else _IMPORTS_S)[0]:
+            packet = self._channel.recv(PACKET_BYTES)
+            if packet != IMPORTED:
+                return msgspec.json.decode(packet, type=ForkReply)
+            self._imported = True
+        raise TimeoutError("it does not answer")
 
     def stop(self) -> None:
         """Kill the process; its children go on."""
@@ -133,19 +139,22 @@ class ForkServer:
         if self._process.poll() is not None:
             self._log.warning("fork_server_exited", code=self._process.returncode)
             self._forget()
-        elif not self._ready:
+        elif not self._imported:
             try:
-                self._ready = self._channel.recv(PACKET_BYTES) == READY
+                packet = self._channel.recv(PACKET_BYTES)
             except BlockingIOError:
                 return
             except OSError:
                 self.stop()
+            else:
+                self._ready = self._ready or packet == READY
+                self._imported = packet == IMPORTED
 
     def _forget(self) -> None:
         if self._channel is not None:
             self._channel.close()
         self._process = self._channel = None
-        self._ready = False
+        self._ready = self._imported = False
 
 
 def _adopt_orphans() -> None:

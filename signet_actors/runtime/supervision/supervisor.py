@@ -111,7 +111,7 @@ class Supervisor:
         self._notifier = notifier
         self._retry_failed_ns = retry_failed_ms * _MS
 
-        self._fork_server = None if make_process is not None else ForkServer({spec.module for spec in tree}, log)
+        self._fork_server = None if make_process is not None else ForkServer([spec.module for spec in tree], log)
 
         def real_process(spec: ChildSpec, name: str) -> ChildProcess:
             listeners = listen_fds if spec.listens else ()
