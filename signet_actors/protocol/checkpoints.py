@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from signet_actors.domain.checkpoints import CheckpointTrigger
+from signet_actors.operations.checkpoints import Checkpoint
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Message, Request
 
@@ -49,21 +50,9 @@ class RecordCheckpoint(Request[CheckpointRecorded], frozen=True, tag="writer.rec
     ended_at: str | None = None
 
 
-class StoredCheckpoint(msgspec.Struct, frozen=True):
-    """A stored checkpoint; the lists are JSON text."""
+class StoredCheckpoint(Checkpoint, frozen=True):
+    """A stored checkpoint; ``ended`` is 0 or 1."""
 
-    id: str
-    session_key: str
-    agent_id: str
-    harness: str | None
-    project: str | None
-    project_normalized: str | None
-    trigger: str
-    digest: str
-    prompt_count: int
-    memory_queries: str
-    recent_remembers: str
-    created_at: str
     ended: int
 
 

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
+import msgspec
 from msgspec import UNSET
 
 from signet_actors.domain.checkpoints import normalized_project
@@ -76,20 +77,8 @@ async def _listed(call: Call[Any], query: ListCheckpoints) -> HttpResponse:
 
 def _shown(call: Call[Any], stored: StoredCheckpoint) -> Checkpoint:
     """Return the checkpoint without secrets, also those whose form was not known when it was stored."""
-    return Checkpoint(
-        id=stored.id,
-        session_key=stored.session_key,
-        agent_id=stored.agent_id,
-        harness=stored.harness,
-        project=stored.project,
-        project_normalized=stored.project_normalized,
-        trigger=stored.trigger,
-        digest=call.state.redactor.clean(stored.digest)[0],
-        prompt_count=stored.prompt_count,
-        memory_queries=stored.memory_queries,
-        recent_remembers=stored.recent_remembers,
-        created_at=stored.created_at,
-    )
+    shown = msgspec.convert(stored, Checkpoint, from_attributes=True)
+    return msgspec.structs.replace(shown, digest=call.state.redactor.clean(stored.digest)[0])
 
 
 async def make(call: Call[MakeCheckpointRequest]) -> HttpResponse:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from signet_actors.protocol.sessions import SessionContext
 from signet_actors.store.engine import Insert, Reads, WriteTransaction
 from signet_actors.store.writes import checkpoints, embeddings, memories, sessions, transcripts
 from signet_actors.store.writes.history import HISTORY, HistoryRow
-from signet_actors.store.writes.sessions import ContextRow
 from signet_actors.store.writes.transcripts import TranscriptRow
 
 _PAUSES: Final = "SELECT p.session_key, p.began_at, p.ended_at FROM session_pauses p"
@@ -20,7 +20,7 @@ _PUT_PAUSE: Final = Insert(
     "ON CONFLICT (session_key, began_at) DO UPDATE SET ended_at = excluded.ended_at",
 )
 _LEFT_OUT: Final = "SELECT l.mark FROM left_out_turns l"
-_OFF: Final = f"SELECT {', '.join(ContextRow._fields)} FROM session_contexts WHERE bypassed = 1"
+_OFF: Final = f"SELECT {', '.join(SessionContext.__struct_fields__)} FROM session_contexts WHERE bypassed = 1"
 _SET_BYPASSED: Final = (
     "UPDATE session_contexts SET bypassed = EXISTS (SELECT 1 FROM session_pauses p"
     " WHERE p.session_key = session_contexts.session_key AND p.ended_at IS NULL) WHERE session_key = :session_key"
@@ -41,7 +41,7 @@ class Carried(NamedTuple):
 
     pauses: list[tuple[str, str, str | None]]
     left_out: list[bytes]
-    off: list[ContextRow]
+    off: list[SessionContext]
     forgotten: list[tuple[str, str]]
     erased: list[HistoryRow]
 
@@ -51,7 +51,7 @@ def read(replaced: Reads) -> Carried:
     return Carried(
         pauses=[(key, began_at, ended_at) for key, began_at, ended_at in replaced.rows(_PAUSES)],
         left_out=[mark for (mark,) in replaced.rows(_LEFT_OUT)],
-        off=[ContextRow(*row) for row in replaced.rows(_OFF)],
+        off=[SessionContext(*row) for row in replaced.rows(_OFF)],
         forgotten=[(agent_id, key) for agent_id, key in replaced.rows(_FORGOTTEN)],
         erased=[HistoryRow(*row) for row in replaced.rows(_ERASED)],
     )

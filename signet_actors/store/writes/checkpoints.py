@@ -7,25 +7,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+import msgspec
+
+from signet_actors.protocol.checkpoints import StoredCheckpoint
 from signet_actors.store.engine import WriteTransaction
-
-
-class CheckpointRow(NamedTuple):
-    """A row of ``session_checkpoints``; ``ended`` is 0 or 1."""
-
-    id: str
-    session_key: str
-    agent_id: str
-    harness: str | None
-    project: str | None
-    project_normalized: str | None
-    trigger: str
-    digest: str
-    prompt_count: int
-    memory_queries: str
-    recent_remembers: str
-    ended: int
-    created_at: str
 
 
 class LastEnd(NamedTuple):
@@ -37,7 +22,7 @@ class LastEnd(NamedTuple):
 
 
 _KEYS: Final = ("id", "session_key", "agent_id")
-_COLUMNS: Final = {name: '"trigger"' if name == "trigger" else name for name in CheckpointRow._fields}
+_COLUMNS: Final = {name: '"trigger"' if name == "trigger" else name for name in StoredCheckpoint.__struct_fields__}
 _PUT: Final = (
     f"INSERT INTO session_checkpoints ({', '.join(_COLUMNS.values())})"
     f" VALUES ({', '.join(f':{name}' for name in _COLUMNS)}) ON CONFLICT (id) DO UPDATE SET "
@@ -64,9 +49,9 @@ _DELETE_OLD: Final = (
 )
 
 
-def put(tx: WriteTransaction, row: CheckpointRow, most: int) -> None:
+def put(tx: WriteTransaction, row: StoredCheckpoint, most: int) -> None:
     """Store the checkpoint, and delete the oldest ones of its session beyond ``most``."""
-    tx.execute(_PUT, row._asdict())
+    tx.execute(_PUT, msgspec.structs.asdict(row))
     tx.execute(_TRIM, {"session_key": row.session_key, "agent_id": row.agent_id, "most": most})
 
 

@@ -5,28 +5,18 @@ Source: memory-pipeline.txt "Continuity Scoring"; architecture.txt "agent_feedba
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
+import msgspec
+
+from signet_actors.protocol.session_memories import OfferedMemory
 from signet_actors.store.engine import WriteTransaction
-
-
-class OfferedRow(NamedTuple):
-    """A row of ``session_memories`` without its score; ``was_injected`` is 0 or 1, ``fts_hit_count`` is added."""
-
-    session_key: str
-    agent_id: str
-    memory_id: str
-    source: str
-    rank: int
-    was_injected: int
-    fts_hit_count: int
-    created_at: str
-
 
 _MORE: Final = "excluded.was_injected > session_memories.was_injected"
 _OFFER: Final = (
-    f"INSERT INTO session_memories ({', '.join(OfferedRow._fields)})"
-    f" VALUES ({', '.join(f':{name}' for name in OfferedRow._fields)})"
+    "INSERT INTO session_memories"
+    " (session_key, agent_id, memory_id, source, rank, was_injected, fts_hit_count, created_at)"
+    " VALUES (:session_key, :agent_id, :memory_id, :source, :rank, :was_injected, :hits, :now)"
     " ON CONFLICT (session_key, agent_id, memory_id) DO UPDATE SET"
     f" source = CASE WHEN {_MORE} THEN excluded.source ELSE session_memories.source END,"
     f" rank = CASE WHEN {_MORE} THEN excluded.rank ELSE session_memories.rank END,"
@@ -62,9 +52,10 @@ _PURGE: Final = {
 _FORGET: Final = tuple(f"DELETE FROM {table} WHERE memory_id = :memory_id" for table in _PURGE)
 
 
-def offer(tx: WriteTransaction, row: OfferedRow) -> None:
+def offer(tx: WriteTransaction, offered: OfferedMemory, now: str) -> None:
     """Record that the session was offered the memory. The source and rank by which it was shown first are kept."""
-    tx.execute(_OFFER, row._asdict())
+    values = msgspec.structs.asdict(offered)
+    tx.execute(_OFFER, {**values, "was_injected": int(offered.was_injected), "now": now})
 
 
 def was_offered(tx: WriteTransaction, session_key: str, agent_id: str, memory_id: str) -> bool:

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
+from signet_actors.protocol.sessions import SessionContext
 from signet_actors.store.engine import Insert, WriteTransaction
 
 
@@ -23,23 +26,9 @@ class RecallRow(NamedTuple):
     content_version: int
 
 
-class ContextRow(NamedTuple):
-    """The newest state of a session."""
-
-    session_key: str
-    agent_id: str
-    context_epoch: int
-    harness: str | None
-    project: str | None
-    started_at: str
-    last_active_at: str
-    started_epoch: int | None
-    start_key: str | None
-
-
 _PUT: Final = (
-    f"INSERT INTO session_contexts ({', '.join(ContextRow._fields)}, bypassed)"
-    f" VALUES ({', '.join(f':{name}' for name in ContextRow._fields)}, 0)"
+    f"INSERT INTO session_contexts ({', '.join(SessionContext.__struct_fields__)}, bypassed)"
+    f" VALUES ({', '.join(f':{name}' for name in SessionContext.__struct_fields__)}, 0)"
     " ON CONFLICT (session_key, agent_id) DO UPDATE SET"
     " context_epoch = CASE WHEN excluded.context_epoch > session_contexts.context_epoch"
     " THEN excluded.context_epoch ELSE session_contexts.context_epoch END,"
@@ -90,9 +79,9 @@ _DELETE_CONTEXTS: Final = (
 )
 
 
-def put(tx: WriteTransaction, context: ContextRow) -> None:
+def put(tx: WriteTransaction, context: SessionContext) -> None:
     """Store the newest state of a session. Its epoch never goes back, and what is not named stays."""
-    tx.execute(_PUT, context._asdict())
+    tx.execute(_PUT, msgspec.structs.asdict(context))
 
 
 def set_bypassed(tx: WriteTransaction, session_key: str, at: str, *, bypassed: bool) -> None:

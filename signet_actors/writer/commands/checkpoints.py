@@ -8,11 +8,10 @@ from __future__ import annotations
 import msgspec
 
 from signet_actors.domain.checkpoints import normalized_project
-from signet_actors.protocol.checkpoints import CheckpointRecorded, NewCheckpoint, RecordCheckpoint
+from signet_actors.protocol.checkpoints import CheckpointRecorded, NewCheckpoint, RecordCheckpoint, StoredCheckpoint
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import checkpoints as rows
 from signet_actors.store.writes import transcripts
-from signet_actors.store.writes.checkpoints import CheckpointRow
 
 
 def record(context: CommandContext, command: RecordCheckpoint) -> CheckpointRecorded:
@@ -30,7 +29,7 @@ def record(context: CommandContext, command: RecordCheckpoint) -> CheckpointReco
         rows.mark_ended(context.tx, command.session_key, command.agent_id)
     if new is None:
         return CheckpointRecorded(stored=True)
-    row = CheckpointRow(
+    row = StoredCheckpoint(
         id=new.id,
         session_key=command.session_key,
         agent_id=command.agent_id,

@@ -11,25 +11,12 @@ from signet_actors.domain.feedback import feedback_type, running_mean
 from signet_actors.protocol.session_memories import FeedbackRecorded, OfferedMemory, RecordFeedback
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import session_memories as offered_rows
-from signet_actors.store.writes.session_memories import OfferedRow
 
 
 def offer(context: CommandContext, memories: Iterable[OfferedMemory]) -> None:
     """Store which memories sessions were offered."""
     for one in memories:
-        offered_rows.offer(
-            context.tx,
-            OfferedRow(
-                session_key=one.session_key,
-                agent_id=one.agent_id,
-                memory_id=one.memory_id,
-                source=one.source,
-                rank=one.rank,
-                was_injected=int(one.was_injected),
-                fts_hit_count=one.hits,
-                created_at=context.now,
-            ),
-        )
+        offered_rows.offer(context.tx, one, context.now)
 
 
 def record_feedback(context: CommandContext, command: RecordFeedback) -> FeedbackRecorded:

@@ -5,10 +5,10 @@ Source: docs/decisions.md 60.
 
 from __future__ import annotations
 
-from signet_actors.protocol.sessions import RecordSessions, SessionsRecorded, SetBypass
+from signet_actors.protocol.sessions import RecordSessions, SessionContext, SessionsRecorded, SetBypass
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import sessions as session_rows
-from signet_actors.store.writes.sessions import ContextRow, RecallRow
+from signet_actors.store.writes.sessions import RecallRow
 from signet_actors.writer.commands import agents, session_memories
 
 
@@ -20,20 +20,7 @@ def record(context: CommandContext, command: RecordSessions) -> SessionsRecorded
     for one in command.contexts:
         if one.harness is not None:
             agents.register(context, one.agent_id)
-        session_rows.put(
-            context.tx,
-            ContextRow(
-                session_key=one.session_key,
-                agent_id=one.agent_id,
-                context_epoch=one.context_epoch,
-                harness=one.harness,
-                project=one.project,
-                started_at=one.started_at,
-                last_active_at=one.last_active_at,
-                started_epoch=one.started_epoch,
-                start_key=one.start_key,
-            ),
-        )
+        session_rows.put(context.tx, one)
     rows = [
         RecallRow(
             each.session_key,
@@ -55,19 +42,7 @@ def record(context: CommandContext, command: RecordSessions) -> SessionsRecorded
 def set_bypass(context: CommandContext, command: SetBypass) -> SessionsRecorded:
     """Switch memory off or on for the session, in the rows of all agents."""
     if command.bypassed:
-        session_rows.put(
-            context.tx,
-            ContextRow(
-                session_key=command.session_key,
-                agent_id=command.agent_id,
-                context_epoch=0,
-                harness=None,
-                project=None,
-                started_at=command.started_at,
-                last_active_at=context.now,
-                started_epoch=None,
-                start_key=None,
-            ),
-        )
+        off = SessionContext(command.session_key, command.agent_id, command.started_at, last_active_at=context.now)
+        session_rows.put(context.tx, off)
     session_rows.set_bypassed(context.tx, command.session_key, context.now, bypassed=command.bypassed)
     return SessionsRecorded()
