@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from signet_actors.protocol.message import Message, Request
 
 
@@ -27,3 +29,15 @@ class AdvanceBackup(Request[BackupProgress], frozen=True, tag="writer.advance_ba
     """
 
     name: str
+
+
+class BackupVerification(msgspec.Struct, frozen=True):
+    """The output of the writer's ``--verify`` as JSON: whether the copy became a backup, or why not, and its live memories.
+
+    ``detail`` says why the check could not be carried out; there are no findings then.
+    """
+
+    ok: bool
+    findings: list[tuple[str, str]]
+    memories: int
+    detail: str | None = None

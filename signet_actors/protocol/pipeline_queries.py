@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
+from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.operations.pipeline import DeadReport, UsageReport
 from signet_actors.operations.runs import ProposalReport, RejectedReport, RunReport
 from signet_actors.protocol.memories import ReadScope
@@ -92,17 +93,6 @@ class ListReviews(Request[ReviewsListed], frozen=True, tag="searcher.list_review
     offset: int = 0
 
 
-class Relation(msgspec.Struct, frozen=True):
-    """A relation between two entities that a run found, kept with the job's result; types may be unknown."""
-
-    source: str
-    relationship: str
-    target: str
-    confidence: float = 0.0
-    source_type: str | None = None
-    target_type: str | None = None
-
-
 class RunFound(Message, frozen=True, tag="searcher.run_found"):
     """The run with its proposals in order; None if it does not exist or the caller may not read its memory.
 
@@ -112,7 +102,7 @@ class RunFound(Message, frozen=True, tag="searcher.run_found"):
 
     run: RunReport | None
     proposals: list[ProposalRow] = []
-    entities: list[Relation] = []
+    entities: list[EntityTriple] = []
     rejected: list[RejectedReport] = []
     rejected_counts: dict[str, int] = {}
     warnings: list[str] = []

@@ -12,22 +12,15 @@ from typing import Protocol
 
 import msgspec
 
+from signet_actors.protocol.backups import BackupVerification
+
 _KILL_WAIT_S = 5.0
-
-
-class VerificationResult(msgspec.Struct, frozen=True):
-    """Whether the copy is a backup now; if not, ``findings`` (kind, text), or ``detail`` if the check itself failed."""
-
-    ok: bool
-    findings: list[tuple[str, str]]
-    memories: int
-    detail: str | None = None
 
 
 class VerificationHandle(Protocol):
     """A check in progress."""
 
-    def poll(self) -> VerificationResult | None:
+    def poll(self) -> BackupVerification | None:
         """Return the result, or None while the check runs."""
         ...
 
@@ -49,16 +42,16 @@ class Verification:
             stdout=subprocess.PIPE,
         )
 
-    def poll(self) -> VerificationResult | None:
+    def poll(self) -> BackupVerification | None:
         """Return the result, or None while the process runs. The output fits into the pipe, so writing never blocks."""
         code = self._process.poll()
         if code is None:
             return None
         output = self._read()
         try:
-            verdict = msgspec.json.decode(output, type=VerificationResult)
+            verdict = msgspec.json.decode(output, type=BackupVerification)
         except msgspec.MsgspecError:
-            return VerificationResult(False, [], 0, f"the check of the copy failed (exit code {code})")
+            return BackupVerification(False, [], 0, f"the check of the copy failed (exit code {code})")
         return msgspec.structs.replace(verdict, ok=verdict.ok and code == 0)
 
     def stop(self) -> None:

@@ -19,7 +19,7 @@ import msgspec
 from signet_actors.config.workspace import Workspace, workspace_from
 from signet_actors.domain.backups import SPARE_BYTES, BackupName, parse_backup_name
 from signet_actors.errors import CheckIncomplete, ConfigError, ExitCode, ForeignDatabase, InvalidRequest
-from signet_actors.protocol.backups import BackupProgress
+from signet_actors.protocol.backups import BackupProgress, BackupVerification
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.processes.parent_death import tie_to_supervisor
 from signet_actors.store.engine import BackupCopy, WriterEngine
@@ -108,18 +108,6 @@ class BackupWork:
         except (OSError, StoreError, ConfigError) as error:
             return BackupProgress(name, "failed", 0, 0, str(error))
         return BackupProgress(name, "copying", 0, 0)
-
-
-class BackupVerification(msgspec.Struct, frozen=True):
-    """The output of ``--verify`` as JSON: whether the copy became a backup, or why not, and its live memories.
-
-    ``detail`` says why the check could not be carried out; there are no findings then.
-    """
-
-    ok: bool
-    findings: list[tuple[str, str]]
-    memories: int
-    detail: str | None = None
 
 
 def verify_command(name: str, last_seq: int, boot_pid: int) -> int:

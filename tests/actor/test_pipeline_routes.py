@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import (
     CircuitState,
@@ -52,7 +53,6 @@ from signet_actors.protocol.pipeline_queries import (
     ListRuns,
     PipelineStatus,
     ProposalRow,
-    Relation,
     ReviewItem,
     ReviewsListed,
     RunFound,
@@ -417,7 +417,7 @@ def test_runs_are_listed_within_the_caller_s_scope(api: MemoryApi) -> None:
 
 
 def test_a_run_is_shown_with_its_proposals(api: MemoryApi) -> None:
-    relations = [Relation("homelab", "uses", "Traefik", 0.9, "system")]
+    relations = [EntityTriple("homelab", "uses", "Traefik", 0.9, "system")]
     rejected = [RejectedReport("Is it raining?", "fact", 0.9, "question")]
     api.bus.script[GetRun] = RunFound(RUN, [PROPOSAL], relations, rejected, {"question": 1}, ["cut off"])
     said = api.request("GET", "/api/pipeline/runs/run-1").json

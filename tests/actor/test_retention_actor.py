@@ -16,7 +16,7 @@ from signet_actors.domain.backups import backup_name
 from signet_actors.domain.retention import CONFIRM_AFTER_MS, HOUR_MS, STEPS
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import ErrorCode
-from signet_actors.protocol.backups import AdvanceBackup, BackupProgress
+from signet_actors.protocol.backups import AdvanceBackup, BackupProgress, BackupVerification
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark, LeasesReaped, ReapLeases
 from signet_actors.protocol.message import Failure, Message, Request
@@ -46,7 +46,6 @@ from signet_actors.retention.periodic.git_commits import GitCommits
 from signet_actors.retention.periodic.session_notes import SessionNotes
 from signet_actors.retention.periodic.spool_drain import SpoolDrain
 from signet_actors.retention.periodic.workspace_files import WorkspaceFiles
-from signet_actors.retention.verification import VerificationResult
 from signet_actors.runtime.messaging.mailbox import Incoming, Mailbox
 
 R = TypeVar("R")
@@ -161,10 +160,10 @@ class ScriptedCheck:
     def __init__(self, name: str, last_seq: int) -> None:
         self.name = name
         self.last_seq = last_seq
-        self.verdict: VerificationResult | None = None
+        self.verdict: BackupVerification | None = None
         self.stopped = False
 
-    def poll(self) -> VerificationResult | None:
+    def poll(self) -> BackupVerification | None:
         return self.verdict
 
     def stop(self) -> None:
@@ -614,7 +613,7 @@ def keep(room: Room, name: str) -> None:
     (room.backup_dir / name).write_bytes(b"a database")
 
 
-def one_backup(room: Room, verdict: VerificationResult) -> str:
+def one_backup(room: Room, verdict: BackupVerification) -> str:
     """The backup that is in progress has been copied and checked, with this verdict; its name."""
     room.run_for(200)
     room.writer.copy_state = "copied"
@@ -635,9 +634,9 @@ def backups(room: Room) -> BackupState:
     return answer
 
 
-FINE = VerificationResult(True, [], 3)
-TORN = VerificationResult(False, [("structure", "page 7 is torn")], 0)
-FLIPPED = VerificationResult(False, [("content", "memory x: the content does not match its checksum")], 3)
+FINE = BackupVerification(True, [], 3)
+TORN = BackupVerification(False, [("structure", "page 7 is torn")], 0)
+FLIPPED = BackupVerification(False, [("content", "memory x: the content does not match its checksum")], 3)
 
 
 def test_the_first_backup_is_made_soon_after_the_start_and_the_next_a_day_later(vault: Room) -> None:

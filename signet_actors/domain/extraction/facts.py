@@ -64,7 +64,7 @@ class EntityTriple(Struct, frozen=True):
     source: str
     relationship: str
     target: str
-    confidence: float
+    confidence: float = 0.0
     source_type: str | None = None
     target_type: str | None = None
 

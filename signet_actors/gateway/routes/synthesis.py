@@ -18,7 +18,7 @@ from signet_actors.errors import ErrorCode, InvalidRequest, SignetError, Unavail
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import redaction_fields
 from signet_actors.gateway.sessions.hook_runner import NO_HOOKS_HEADER
-from signet_actors.gateway.synthesis.memory_file import FILE_NAME, MemoryFile, Record, Version
+from signet_actors.gateway.synthesis.memory_file import FILE_NAME, MemoryFile, Record
 from signet_actors.gateway.synthesis.synthesis import DAEMON, last_error
 from signet_actors.operations.field_types import parse_flag
 from signet_actors.operations.hooks import StartMemory
@@ -130,7 +130,7 @@ async def status(call: Call[SynthesisAgent]) -> HttpResponse:
             failures=record.failures,
             next_run_at=None if due_ms is None else iso(due_ms),
             waiting=waiting,
-            versions=[FileVersion(*version) for version in versions],
+            versions=versions,
         )
     )
 
@@ -145,7 +145,7 @@ async def trigger(call: Call[TriggerRequest]) -> HttpResponse:
     return HttpResponse(TriggerReply(success=True, running=True, agent_id=call.agent_id))
 
 
-def _read(file: MemoryFile) -> tuple[str, Record, bool, list[Version]]:
+def _read(file: MemoryFile) -> tuple[str, Record, bool, list[FileVersion]]:
     record = file.record()
     return file.text(), record, bool(record.file_digest) and file.is_edited(record), file.versions()
 

@@ -29,6 +29,7 @@ from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.working_memory import for_session, joined, own_part, split
 from signet_actors.errors import ConfigError, Conflict, ErrorCode, InvalidRequest, SignetError
+from signet_actors.operations.synthesis import FileVersion
 from signet_actors.runtime.file_draft import FileDraft, replace_file
 from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.harness_file import BYTE_ORDER_MARK
@@ -83,15 +84,6 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     dated: dict[str, int] = {}
     dated_at: str | None = None
     stale: bool = False
-
-
-class Version(NamedTuple):
-    """A former version. ``edited``: a person had changed it."""
-
-    name: str
-    kept_at: str
-    bytes: int
-    edited: bool
 
 
 class Replaced(NamedTuple):
@@ -187,7 +179,7 @@ class MemoryFile:
         self._prune()
         return Replaced(written=True, kept=kept, edited=edited)
 
-    def versions(self) -> list[Version]:
+    def versions(self) -> list[FileVersion]:
         """Return the former versions, the newest first."""
         found = []
         try:
@@ -195,7 +187,7 @@ class MemoryFile:
                 name = _VERSION.fullmatch(entry.name)
                 if name is not None and entry.is_file(follow_symlinks=False):
                     size = entry.stat(follow_symlinks=False).st_size
-                    found.append(Version(entry.name, _moment(name[1]), size, edited=name[2] is not None))
+                    found.append(FileVersion(entry.name, _moment(name[1]), size, edited=name[2] is not None))
         except FileNotFoundError:
             return []
         except OSError as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.domain.jobs import STALE_LEASE_MS
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import InvalidRequest
@@ -20,7 +21,6 @@ from signet_actors.protocol.pipeline_queries import (
     ListReviews,
     ListRuns,
     PipelineStatus,
-    Relation,
     ReviewItem,
     ReviewsListed,
     RunFound,
@@ -35,7 +35,7 @@ MOST_CAUSES = 10
 class _JobResult(msgspec.Struct, rename="camel"):
     """What of a job's result is read here."""
 
-    entities: list[Relation] = []
+    entities: list[EntityTriple] = []
     rejected: list[RejectedReport] = []
     rejected_counts: dict[str, int] = msgspec.field(default={}, name="turnedAway")
     warnings: list[str] = []

@@ -19,7 +19,6 @@ from signet_actors.protocol.sessions import (
     FindSessionStart,
     GetSession,
     ReturnedRow,
-    SessionContext,
     SessionFound,
     SessionStartFound,
 )
@@ -54,17 +53,7 @@ def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:
         )
     returned = stored.returned(snapshot, query.session_key, query.agent_id, found.context_epoch, MAX_RECEIVED)
     return SessionFound(
-        context=SessionContext(
-            session_key=query.session_key,
-            agent_id=query.agent_id,
-            context_epoch=found.context_epoch,
-            harness=found.harness,
-            project=found.project,
-            started_at=found.started_at,
-            last_active_at=found.last_active_at,
-            started_epoch=found.started_epoch,
-            start_key=found.start_key,
-        ),
+        context=found,
         returned=[ReturnedRow(*row) for row in returned],
         bypassed=bypassed,
         paused=paused,

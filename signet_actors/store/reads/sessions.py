@@ -5,13 +5,14 @@ Source: memory-api.txt "POST /api/memory/recall" (context ledger); memory-system
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from signet_actors.domain.session_keys import CHECK_PREFIX
+from signet_actors.protocol.sessions import SessionContext
 from signet_actors.store.engine import Snapshot
 
 _CONTEXT: Final = (
-    "SELECT c.context_epoch, c.harness, c.project, c.started_at, c.last_active_at, c.started_epoch, c.start_key"
+    f"SELECT {', '.join(f'c.{name}' for name in SessionContext.__struct_fields__)}"
     " FROM session_contexts c WHERE c.session_key = :session_key AND c.agent_id = :agent_id"
 )
 _PROJECT: Final = (
@@ -53,22 +54,10 @@ _LAST_ACCESSED: Final = (
 )
 
 
-class StoredContext(NamedTuple):
-    """The columns of ``session_contexts`` beside its key, and without the bypass, which is that of all agents."""
-
-    context_epoch: int
-    harness: str | None
-    project: str | None
-    started_at: str
-    last_active_at: str
-    started_epoch: int | None
-    start_key: str | None
-
-
-def context(snapshot: Snapshot, session_key: str, agent_id: str) -> StoredContext | None:
+def context(snapshot: Snapshot, session_key: str, agent_id: str) -> SessionContext | None:
     """Return the state of the session, None if it is not stored."""
     row = snapshot.one(_CONTEXT, {"session_key": session_key, "agent_id": agent_id})
-    return None if row is None else StoredContext._make(row)
+    return None if row is None else SessionContext(*row)
 
 
 def project(snapshot: Snapshot, session_key: str, agent_id: str) -> str | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from signet_actors.domain.extraction.proposals import Action
+from signet_actors.protocol.pipeline import AppliedProposal
 from signet_actors.store.engine import Insert, WriteTransaction
 
 
@@ -85,14 +86,6 @@ class StoredProposal(NamedTuple):
     semantic_contradiction: int | None
     review_state: str | None
     undo_note: str | None
-
-
-class Outcome(NamedTuple):
-    ordinal: int
-    outcome: str
-    reason: str | None
-    memory_id: str | None
-    version: int | None
 
 
 PROPOSALS: Final = Insert("memory_proposals", NewProposal._fields)
@@ -185,9 +178,9 @@ def of_run(tx: WriteTransaction, run_id: str) -> list[StoredProposal]:
     return [StoredProposal(*row) for row in tx.rows(_OF_RUN, {"run_id": run_id})]
 
 
-def outcomes(tx: WriteTransaction, run_id: str) -> list[Outcome]:
+def outcomes(tx: WriteTransaction, run_id: str) -> list[AppliedProposal]:
     """Return what became of the run's proposals, in order."""
-    return [Outcome(*row) for row in tx.rows(_OUTCOMES, {"run_id": run_id})]
+    return [AppliedProposal(*row) for row in tx.rows(_OUTCOMES, {"run_id": run_id})]
 
 
 def mark_approved(

@@ -5,24 +5,12 @@ Source: docs/decisions.md 18.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
+import msgspec
+
+from signet_actors.protocol.pipeline import RecordUsage
 from signet_actors.store.engine import WriteTransaction
-
-
-class Usage(NamedTuple):
-    """What calls used, and what of it was reserved before and is released now."""
-
-    day: str
-    provider: str
-    model: str
-    calls: int
-    tokens_in: int
-    tokens_out: int
-    cost_microusd: int
-    reserved_tokens: int
-    unused_calls: int
-
 
 _OF_DAY: Final = (
     "SELECT CAST(coalesce(sum(u.calls), 0) AS bigint),"
@@ -72,9 +60,10 @@ def reserve(tx: WriteTransaction, day: str, provider: str, model: str, *, calls:
     tx.execute(_RESERVE, {"day": day, "provider": provider, "model": model, "calls": calls, "tokens": tokens})
 
 
-def record(tx: WriteTransaction, usage: Usage) -> None:
-    """Replace what was reserved by what was used."""
-    tx.execute(_RECORD, usage._asdict())
+def record(tx: WriteTransaction, usage: RecordUsage) -> None:
+    """Replace what was reserved by what was used; a negative number counts as none."""
+    values = msgspec.structs.asdict(usage).items()
+    tx.execute(_RECORD, {name: max(0, value) if isinstance(value, int) else value for name, value in values})
 
 
 def count(tx: WriteTransaction, day: str, name: str, number: int) -> None:

@@ -405,8 +405,7 @@ def _earlier_report(context: CommandContext, command: ApplyProposals) -> Proposa
     mode = proposal_rows.mode_of_run(context.tx, command.run_id, command.job_id)
     if mode is None:
         return None
-    results = [AppliedProposal(*outcome) for outcome in proposal_rows.outcomes(context.tx, command.run_id)]
-    return ProposalsApplied(command.run_id, mode, results)
+    return ProposalsApplied(command.run_id, mode, proposal_rows.outcomes(context.tx, command.run_id))
 
 
 def _counters(command: ApplyProposals, results: list[AppliedProposal]) -> dict[str, int]:

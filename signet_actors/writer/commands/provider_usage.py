@@ -10,7 +10,6 @@ from __future__ import annotations
 from signet_actors.protocol.pipeline import CallsReserved, RecordUsage, ReserveCalls, UsageRecorded
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import provider_usage as usage_rows
-from signet_actors.store.writes.provider_usage import Usage
 
 
 def reserve(context: CommandContext, command: ReserveCalls) -> CallsReserved:
@@ -27,18 +26,7 @@ def reserve(context: CommandContext, command: ReserveCalls) -> CallsReserved:
 
 def record(context: CommandContext, command: RecordUsage) -> UsageRecorded:
     """Replace the reservation by the actual usage, on the day on which the calls began."""
-    usage = Usage(
-        day=command.day,
-        provider=command.provider,
-        model=command.model,
-        calls=max(0, command.calls),
-        tokens_in=max(0, command.tokens_in),
-        tokens_out=max(0, command.tokens_out),
-        cost_microusd=max(0, command.cost_microusd),
-        reserved_tokens=max(0, command.reserved_tokens),
-        unused_calls=max(0, command.unused_calls),
-    )
-    usage_rows.record(context.tx, usage)
+    usage_rows.record(context.tx, command)
     return UsageRecorded()
 
 
