@@ -297,6 +297,8 @@ SHAPES = [
     ("payment-key", "FLW^SECK-{h32}-X", "payments %s"),
     ("payment-key", "FLW^SECK_TEST-{h32}-X", "payments %s"),
     ("jwt", "ey^JhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.ey^JzdWIiOiIxIn0.{w43}", "session %s"),
+    ("jwt", "ey^J0eXAiOiJKV1QiLCJhbGciOiJIUzI1NiJ9.ey^JzdWIiOiIxIn0.{w43}", "session %s"),
+    ("jwt", "ey^JraWQiOiIxIiwiYWxnIjoiSFMyNTYifQ.ey^JzdWIiOiIxIn0.{w43}", "session %s"),
 ]
 
 # (sentence, shape of the secret in it): values that are secrets only because of their context.

@@ -223,6 +223,12 @@ def test_a_value_of_hexadecimal_digits_is_replaced_where_another_is(value: str) 
         assert clean == form.replace("%s", f"[REDACTED:{kinds[0] if kinds else None}]")
 
 
+@pytest.mark.parametrize("value", ["xK9mQ2=vL7pR4", "abc=def12X!", "Zm9v=YmFy9xQ"])
+def test_a_value_with_a_sign_of_equality_is_replaced_beside_its_name(value: str) -> None:
+    forms = ("DB_PASSWORD=%s", "password: %s", "password = '%s'", 'API_KEY="%s"', "the password is %s", "token = '%s'")
+    assert [form for form in forms if value in redact(form % value).text] == []
+
+
 GLUED = (
     *("of-%s", "key-%s", "key_%s", "MY_TOKEN_%s", "a-%s", "x--%s", "__%s", "ci_%s_end", "/tmp/of-%s", "img-%s.png"),
     *("branch feature-%s", "id:key_%s", "1-%s", "user_%s@host", "-%s", "'dev-%s'", "dev/%s", "k=%s;", "(%s)", "x:%s"),

@@ -305,9 +305,9 @@ def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
                 yield "password", start, end
     done = 0
     for found in windowed_matches(_SETS, folded, _REACH) if "secret" in folded else ():
-        line = _COMMAND_LINE.match(plain, found.end(), found.end() + _REACH)
-        for each in _SET.finditer(plain, max(done, found.end()), line.end() if line else found.end()):
-            done = each.end()
+        line = None if found.start() < done else _COMMAND_LINE.match(plain, found.end(), found.end() + _REACH)
+        done = line.end() if line else done
+        for each in _SET.finditer(plain, found.end(), line.end()) if line else ():
             if is_value(each[1]):
                 yield "password", *each.span(1)
     for found in windowed_matches(_AUTH, plain, _REACH) if "AUTH" in plain else ():

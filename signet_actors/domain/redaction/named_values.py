@@ -332,7 +332,7 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
                 accept = _is_strong_or_irregular
         value = plain[start : min(until, start + MAX_CHECKED_CHARS)]
         if ("/" in value and before.rstrip().endswith("/")) or (
-            said == name["s"] and is_id_or_place(value) and "=" in value
+            said and said == name["s"] and is_id_or_place(value) and "=" in value
         ):
             continue  # ``user/password: admin/…``, a pair; ``the token's sub=…``
         if (

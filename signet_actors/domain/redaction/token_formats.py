@@ -397,6 +397,14 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
     ),
     token_format(
         "jwt",
+        "RFC 7519 JSON Web Token: the usual first names of a header, also behind a hyphen",
+        rf"eyJ(?:hbGci|0eXAi|raWQi){WORD}{{8,1024}}+={{0,2}}+\.{WORD}{{1,{16 * MAX}}}+={{0,2}}+"
+        rf"(?:\.[A-Za-z0-9_.+/=-]{{1,{16 * MAX}}}+)?",
+        *("eyJhbGci", "eyJ0eXAi", "eyJraWQi"),
+        accept=is_jwt,
+    ),
+    token_format(
+        "jwt",
         "RFC 7519 JSON Web Token; RFC 7515 and 7516 compact serialization",
         rf"eyJ{WORD}{{8,{4 * MAX}}}+={{0,2}}+\.{WORD}{{1,{16 * MAX}}}+={{0,2}}+"
         rf"(?:\.[A-Za-z0-9_.+/=-]{{1,{16 * MAX}}}+)?",

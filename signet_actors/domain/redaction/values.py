@@ -104,7 +104,7 @@ _COUNTED_OR_NUMBERED = re.compile(
     r"|[A-Za-z]{1,40}+(?>(?:[-_./][A-Za-z]{1,40}+){0,12})[-_./]\d{1,6}"  # OPS-1234, cache-server-12
     r"|(?:\d{1,6}(?:\.\d{1,3})?(?:[mun]?s|[mhdwy]|[kmgt]i?b?)){1,5}"  # 24h30m, 512Mi
     r"|(?:level|step|page|chapter|section|part|rule|line|team|user|server|node|room|phase|python|postgres|ubuntu|debian"
-    r"|windows|office|staging|production|prod|cluster|region|zone|host|mysql|redis|release|n?varchar|char|u?int|float)\d{1,6}",
+    r"|windows|office|staging|production|prod|cluster|region|zone|host|mysql|redis|release|field|column|option|input|button|param|n?varchar|char|u?int|float)\d{1,6}",
     re.IGNORECASE,
 )
 """A quantity, or a noun with its number."""

@@ -136,8 +136,6 @@ _COPULAS: Final = (
     " when ",
     " if ",
     " where ",
-    " wenn ",
-    " falls ",
     " ist ",
     " war ",
     " als ",
@@ -149,7 +147,7 @@ _COPULAS: Final = (
 )
 _CONTEXT_CHARS: Final = 48
 _SAID_BEFORE = re.compile(
-    r"\s(?:is|was|as|at|ist|war|als|est|comme|es|como|\u00e9|\u00e8|come|(?:when|if|where|wenn|falls)\s(?:[a-z]{1,12}\s){1,2}(?:for|nach|wants))\s"
+    r"\s(?:is|was|as|at|ist|war|als|est|comme|es|como|\u00e9|\u00e8|come|(?:when|if|where)\s(?:it\s|you\s(?:are\s)?)?(?:ask|prompt|want)(?:s|ed)?(?:\sfor)?)\s"
     r"(?:(?:the|my|our|your|its|das|dein|mein|unser|le|la|el|il|o|a)\s)?(?:[\w-]{1,20}\s){0,2}\Z"
 )
 _ENTERED = re.compile(r"\b(?:use|enter|type|try|nimm|utilise|usa)\s[\"'`*]{0,3}\Z")
@@ -176,7 +174,7 @@ _PIN = re.compile(
     r"(?P<value>\d{4,8})(?![\w-]|[.:]\d| ?(?:[\u00b5cmk]?m|ms|px|m?[av]|[kmg]?hz|of|lines|times)\b)"
 )
 _HARDWARE = re.compile(
-    r"\b(?:led|gpio|chip|in|out|input|output|arduino|esp\w{0,6}|data|clock|header|connector|board|servo|sensor|digital|analog)\s\Z"
+    r"\b(?:led|gpio|input|output|arduino|esp\w{0,6}|data|clock|header|connector|board|servo|sensor|digital|analog)\s\Z"
 )
 _PIN_MARKS: Final = ("pin", "puk", "rcode", "passcode", "digicode", "geheimzahl", "\u6697\u8a3c\u756a\u53f7", "digo de")
 _DOORS: Final = ("door", "gate", "garage", "keypad", "lockbox", "unlock", "porte", "handy", "iphone", "tresor")
@@ -321,7 +319,7 @@ def _login_password(plain: str, pair: re.Match[str], *, spoken: bool) -> Iterato
 def _value_said_before(plain: str, folded: str, name: int, after: int, *, password: bool) -> tuple[int, int] | None:
     """Return start and end of the value in ``… is the password``, whose ``password`` is from ``name`` to ``after``."""
     said = _SAID_BEFORE.search(folded, max(0, name - _CONTEXT_CHARS), name)
-    if said is None:
+    if said is None or (said[0].startswith(" at ") and not folded.startswith(" prompt", after)):
         return None
     end = said.start()
     begin = max(0, end - MAX_CHECKED_CHARS)
