@@ -32,7 +32,7 @@ class AdvanceBackup(Request[BackupProgress], frozen=True, tag="writer.advance_ba
 
 
 class BackupVerification(msgspec.Struct, frozen=True):
-    """What the writer's ``--verify`` prints as JSON: whether the copy became a backup, or why not, and its live memories.
+    """What the writer's ``--verify`` prints as JSON: whether the copy is a backup now, or why not, and its memories.
 
     ``detail`` says why the check could not be carried out; there are no findings then.
     """
