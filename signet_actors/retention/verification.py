@@ -8,25 +8,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import Protocol
 
 import msgspec
 
 from signet_actors.protocol.backups import BackupVerification
 
 _KILL_WAIT_S = 5.0
-
-
-class VerificationHandle(Protocol):
-    """A check in progress."""
-
-    def poll(self) -> BackupVerification | None:
-        """Return the result, or None while the check runs."""
-        ...
-
-    def stop(self) -> None:
-        """End the check and discard its result."""
-        ...
 
 
 class Verification:

@@ -9,12 +9,25 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
 ResultT = TypeVar("ResultT")
+ResultT_co = TypeVar("ResultT_co", covariant=True)
 _STOP_WAIT_S = 1.0
+
+
+class Work(Protocol[ResultT_co]):
+    """Work in progress in a process of its own."""
+
+    def poll(self) -> ResultT_co | None:
+        """Return the result, or None while the work goes on."""
+        ...
+
+    def stop(self) -> None:
+        """End it, and discard its result."""
+        ...
 
 
 class WorkProcess(Generic[ResultT]):

@@ -21,11 +21,11 @@ from signet_actors.config.workspace import DATABASE_NAME
 from signet_actors.domain.backups import SPARE_BYTES, backup_name, newest_first, parse_backup_name, surplus
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode
-from signet_actors.protocol.backups import AdvanceBackup, BackupProgress
+from signet_actors.protocol.backups import AdvanceBackup, BackupProgress, BackupVerification
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.retention import BackupFile, BackupOutcome, BackupState
 from signet_actors.protocol.writer import GetWriterStatus, ReportDamage
-from signet_actors.retention.verification import VerificationHandle
+from signet_actors.retention.work_process import Work
 from signet_actors.retention.writer_ref import ASK_TIMEOUT_MS, WriterRef
 from signet_actors.runtime.clock import Clock
 
@@ -59,7 +59,7 @@ class Backup:
         log: FilteringBoundLogger,
         config: Config,
         directory: Path,
-        verify: Callable[[str, int], VerificationHandle],
+        verify: Callable[[str, int], Work[BackupVerification]],
     ) -> None:
         self._writer = writer
         self._clock = clock
@@ -69,7 +69,7 @@ class Backup:
         self._verify = verify
         self._name: str | None = None
         self._progress: BackupProgress | None = None
-        self._checking: VerificationHandle | None = None
+        self._checking: Work[BackupVerification] | None = None
         self._begun_ns = 0
         self._is_recheck = False
         self._copy_begun = False
@@ -193,7 +193,7 @@ class Backup:
         status = self._writer.ask(GetWriterStatus(), timeout_ms=ASK_TIMEOUT_MS)
         return isinstance(status, Failure) or status.damage is None
 
-    def _check(self, name: str, checking: VerificationHandle) -> None:
+    def _check(self, name: str, checking: Work[BackupVerification]) -> None:
         verdict = checking.poll()
         if verdict is None:
             return

@@ -12,13 +12,14 @@ import os
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from signet_actors.config.git_schema import GitConfig
 from signet_actors.config.schema import Config
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.workspace_git import GitAction, GitExchange, GitOutcome, GitState, is_versioned
 from signet_actors.protocol.retention import GitDone
+from signet_actors.retention.work_process import Work
 from signet_actors.retention.workspace_git import WorkspaceGit
 from signet_actors.runtime.clock import Clock
 
@@ -42,16 +43,6 @@ Answer = Callable[[GitDone], object]
 _FileState = tuple[int, int, int]
 
 
-class Process(Protocol):
-    """The work in progress."""
-
-    def poll(self) -> GitOutcome | None:
-        """Return the outcome, or None while it runs."""
-        ...
-
-    def stop(self) -> None: ...
-
-
 class GitCommits:
     """The duty. ``runs`` counts the processes."""
 
@@ -61,14 +52,14 @@ class GitCommits:
         log: FilteringBoundLogger,
         config: Config,
         workspace: Path,
-        begin: Callable[[Path, GitAction, GitConfig], Process] = WorkspaceGit,
+        begin: Callable[[Path, GitAction, GitConfig], Work[GitOutcome]] = WorkspaceGit,
     ) -> None:
         self._clock = clock
         self._log = log
         self._config = config.git
         self._workspace = workspace
         self._begin = begin
-        self._process: Process | None = None
+        self._process: Work[GitOutcome] | None = None
         self._action: GitAction = "status"
         self._answers: list[Answer] = []
         self._begun_ns = 0
@@ -165,7 +156,7 @@ class GitCommits:
         except OSError as error:
             self._end(GitOutcome(success=False, message=f"the process cannot be started: {error.strerror}"), now_ns)
 
-    def _look(self, process: Process, now_ns: int) -> None:
+    def _look(self, process: Work[GitOutcome], now_ns: int) -> None:
         outcome = process.poll()
         if outcome is not None:
             self._process = None

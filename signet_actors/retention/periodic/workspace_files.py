@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
+from signet_actors.retention.work_process import Work
 from signet_actors.retention.workspace_sync import SyncResult, WorkspaceSync
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.connected_harnesses import (
@@ -40,16 +41,6 @@ LONGEST_MS: Final = 40_000
 """The process ends by itself before that."""
 
 
-class Process(Protocol):
-    """The work in progress."""
-
-    def poll(self) -> SyncResult | None:
-        """Return the result, or None while it runs."""
-        ...
-
-    def stop(self) -> None: ...
-
-
 class _FileState(NamedTuple):
     path: str
     inode: int
@@ -66,7 +57,7 @@ class WorkspaceFiles:
         log: FilteringBoundLogger,
         config: Config,
         workspace: Path,
-        begin: Callable[..., Process] = WorkspaceSync,
+        begin: Callable[..., Work[SyncResult]] = WorkspaceSync,
     ) -> None:
         self._clock = clock
         self._log = log
@@ -74,7 +65,7 @@ class WorkspaceFiles:
         self._agents = _named_agents(config)
         self._workspace = workspace
         self._begin = begin
-        self._process: Process | None = None
+        self._process: Work[SyncResult] | None = None
         self._begun_ns = 0
         self._connected: tuple[ConnectedHarness, ...] = ()
         self._noted: _FileState | None = None
@@ -134,7 +125,7 @@ class WorkspaceFiles:
             self._end(SyncResult(problems={"": f"the process cannot be started: {error.strerror}"}), now_ns)
         self._begun_ns = now_ns
 
-    def _look(self, process: Process, now_ns: int) -> None:
+    def _look(self, process: Work[SyncResult], now_ns: int) -> None:
         result = process.poll()
         if result is not None:
             self._process = None
