@@ -6,25 +6,12 @@ Source: memory-api.txt "POST /api/memory/recall" (context ledger); docs/decision
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
-from signet_actors.protocol.sessions import SessionContext
+from signet_actors.protocol.sessions import ReturnedMemory, SessionContext
 from signet_actors.store.engine import Insert, WriteTransaction
-
-
-class RecallRow(NamedTuple):
-    """A new row of ``session_recalls``."""
-
-    session_key: str
-    agent_id: str
-    context_epoch: int
-    memory_id: str
-    request_key: str | None
-    recalled_at: str
-    content_version: int
-
 
 _PUT: Final = (
     f"INSERT INTO session_contexts ({', '.join(SessionContext.__struct_fields__)}, bypassed)"
@@ -61,7 +48,7 @@ _LEFT_OUT: Final = Insert("left_out_turns", ("mark",), "ON CONFLICT (mark) DO NO
 _IS_LEFT_OUT: Final = "SELECT 1 FROM left_out_turns l WHERE l.mark = :mark"
 _RECALLS: Final = Insert(
     "session_recalls",
-    RecallRow._fields,
+    (*ReturnedMemory.__struct_fields__, "recalled_at"),
     "ON CONFLICT (session_key, agent_id, context_epoch, memory_id) DO UPDATE SET"
     " content_version = excluded.content_version, request_key = excluded.request_key,"
     " recalled_at = excluded.recalled_at"
@@ -118,9 +105,9 @@ def is_left_out(tx: WriteTransaction, mark: bytes | None) -> bool:
     return mark is not None and tx.one(_IS_LEFT_OUT, {"mark": mark}) is not None
 
 
-def add_recalls(tx: WriteTransaction, rows: Iterable[RecallRow]) -> None:
+def add_recalls(tx: WriteTransaction, returned: Iterable[ReturnedMemory], now: str) -> None:
     """Store what sessions received; of a row that is stored already, only newer words count."""
-    tx.insert(_RECALLS, [value for row in rows for value in row])
+    tx.insert(_RECALLS, [value for each in returned for value in (*msgspec.structs.astuple(each), now)])
 
 
 def delete_before(tx: WriteTransaction, cutoff: str, limit: int) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from signet_actors.protocol.sessions import RecordSessions, SessionContext, SessionsRecorded, SetBypass
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import sessions as session_rows
-from signet_actors.store.writes.sessions import RecallRow
 from signet_actors.writer.commands import agents, session_memories
 
 
@@ -21,20 +20,8 @@ def record(context: CommandContext, command: RecordSessions) -> SessionsRecorded
         if one.harness is not None:
             agents.register(context, one.agent_id)
         session_rows.put(context.tx, one)
-    rows = [
-        RecallRow(
-            each.session_key,
-            each.agent_id,
-            each.context_epoch,
-            each.memory_id,
-            each.request_key,
-            context.now,
-            each.content_version,
-        )
-        for each in command.returned
-    ]
-    if rows:
-        session_rows.add_recalls(context.tx, rows)
+    if command.returned:
+        session_rows.add_recalls(context.tx, command.returned, context.now)
     session_memories.offer(context, command.offered)
     return SessionsRecorded()
 
