@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -24,9 +24,17 @@ from signet_actors.operations.problem import Problem
 from signet_actors.operations.request_reader import AND_MORE
 from signet_actors.protocol.message import Answered
 
+T = TypeVar("T", bound=msgspec.Struct)
+
 JSON = "application/json"
 MAX_WARNINGS_HEADER_CHARS: Final = 4096
 SHORT_WAIT_MS: Final = 1000
+
+
+def fill(kind: type[T], source: msgspec.Struct, **others: Any) -> T:
+    """Return a ``kind`` with the fields of the same names in ``source``, and with ``others``."""
+    known = source.__struct_fields__
+    return kind(**{name: getattr(source, name) for name in kind.__struct_fields__ if name in known} | others)
 
 
 def joined_tags(tags: Sequence[str]) -> str | None:

@@ -17,6 +17,7 @@ from signet_actors.config.embedding_models import second_space
 from signet_actors.domain.jobs import EMBED
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
+from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.embeddings import (
@@ -81,17 +82,12 @@ async def export_embeddings(call: Call[ExportEmbeddingsRequest]) -> HttpResponse
 
 def _export_row(row: EmbeddingRow, frames: list[bytes]) -> ExportedEmbedding:
     memory = row.memory
-    return ExportedEmbedding(
-        id=memory.id,
-        content=memory.content,
+    return fill(
+        ExportedEmbedding,
+        memory,
         text=memory.content,
-        who=memory.who,
-        importance=memory.importance,
-        type=memory.type,
-        tags=memory.tags,
         source_type="memory",
         source_id=memory.id,
-        created_at=memory.created_at,
         vector=UNSET if row.frame is None else _encode_vector(frames[row.frame]),
     )
 

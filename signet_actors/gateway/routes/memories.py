@@ -16,7 +16,7 @@ from msgspec import UNSET
 
 from signet_actors.domain.timestamps import moved
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, NotFound
-from signet_actors.gateway.http.responses import joined_tags
+from signet_actors.gateway.http.responses import fill, joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.memories import (
@@ -96,21 +96,13 @@ def _used(memory: Memory, state: GatewayState) -> UsedMemory:
 
 def _listed(memory: Memory, state: GatewayState) -> ListedMemory:
     kept = timedelta(milliseconds=state.config.retention.tombstone_retention_ms)
-    return ListedMemory(
-        id=memory.id,
-        content=memory.content,
-        created_at=memory.created_at,
-        who=memory.who,
-        importance=memory.importance,
+    deleted_at = memory.deleted_at
+    return fill(
+        ListedMemory,
+        memory,
         tags=joined_tags(memory.tags),
-        source_type=memory.source_type,
-        pinned=memory.pinned,
-        type=memory.type,
-        project=memory.project,
-        version=memory.version,
-        updated_at=memory.updated_at,
-        deleted_at=memory.deleted_at if memory.deleted_at is not None else UNSET,
-        recoverable_until=moved(memory.deleted_at, kept) if memory.deleted_at is not None else UNSET,
+        deleted_at=UNSET if deleted_at is None else deleted_at,
+        recoverable_until=UNSET if deleted_at is None else moved(deleted_at, kept),
         source_path=memory.source_path or UNSET,
     )
 
@@ -150,38 +142,13 @@ def left_out(texts: Iterable[tuple[str, str | None]]) -> list[str]:
 
 def memory_reply(memory: Memory) -> MemoryReply:
     """Return the memory in the form of ``GET /api/memory/{id}``."""
-    return MemoryReply(
-        id=memory.id,
-        content=memory.content,
-        type=memory.type,
-        importance=memory.importance,
+    return fill(
+        MemoryReply,
+        memory,
         tags=joined_tags(memory.tags),
-        pinned=memory.pinned,
-        who=memory.who,
-        source_id=memory.source_id,
-        source_type=memory.source_type,
-        source_path=memory.source_path,
-        runtime_path=memory.runtime_path,
-        idempotency_key=memory.idempotency_key,
         source_path_alias=memory.source_path,
         runtime_path_alias=memory.runtime_path,
         idempotency_key_alias=memory.idempotency_key,
-        project=memory.project,
-        scope=memory.scope,
-        agent_id=memory.agent_id,
-        visibility=memory.visibility,
-        session_id=memory.session_id,
-        confidence=memory.confidence,
-        access_count=memory.access_count,
-        last_accessed=memory.last_accessed,
-        is_deleted=memory.is_deleted,
-        deleted_at=memory.deleted_at,
-        extraction_status=memory.extraction_status,
-        embedding_model=memory.embedding_model,
-        version=memory.version,
-        created_at=memory.created_at,
-        updated_at=memory.updated_at,
-        updated_by=memory.updated_by,
     )
 
 

@@ -16,6 +16,7 @@ from signet_actors.domain.extraction.gates import PipelineMode, flags_of, pipeli
 from signet_actors.domain.jobs import JOB_KINDS, SCORE_SESSION, SUMMARIZE
 from signet_actors.domain.providers import ModelState, ProviderReport
 from signet_actors.domain.timestamps import iso
+from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.status.pipeline_figures import (
     age_s,
@@ -159,17 +160,10 @@ def _sum_queues(jobs: list[KindQueue]) -> QueueCounts:
 
 
 def _kind(queue: KindQueue, now_ms: int) -> KindReport:
-    return KindReport(
-        kind=queue.kind,
-        pending=queue.pending,
-        delayed=queue.delayed,
-        leased=queue.leased,
-        completed=queue.completed,
-        dead=queue.dead,
-        oldest_pending_at=queue.oldest_pending_at,
+    return fill(
+        KindReport,
+        queue,
         oldest_pending_age_sec=age_s(queue.oldest_pending_at, now_ms),
-        next_due_at=queue.next_due_at,
-        oldest_lease_at=queue.oldest_lease_at,
         oldest_lease_age_sec=age_s(queue.oldest_lease_at, now_ms),
     )
 

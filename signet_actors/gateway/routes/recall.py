@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 
 from signet_actors.domain.temporal.intent import Intent
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
-from signet_actors.gateway.http.responses import joined_tags
+from signet_actors.gateway.http.responses import fill, joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
 from signet_actors.gateway.memory_search import (
     ANSWERS,
@@ -338,15 +338,10 @@ async def legacy_search(call: Call[LegacySearchRequest]) -> HttpResponse:
     return HttpResponse(
         LegacySearchReply(
             results=[
-                LegacyResult(
-                    id=memory.id,
-                    content=memory.content,
-                    created_at=memory.created_at,
-                    who=memory.who,
-                    importance=memory.importance,
+                fill(
+                    LegacyResult,
+                    memory,
                     tags=joined_tags(memory.tags),
-                    type=memory.type,
-                    pinned=memory.pinned,
                     score=UNSET if score is None else round(score, 4),
                     source_type=_origin(memory.source_type),
                     source_path=memory.source_path or UNSET,
@@ -369,20 +364,7 @@ async def similar(call: Call[SimilarRequest]) -> HttpResponse:
     if found.rows is None:
         return _search_problem(ErrorCode.NOT_FOUND, "No embedding found for this memory")
     return HttpResponse(
-        SimilarReply(
-            results=[
-                SimilarResult(
-                    id=memory.id,
-                    content=memory.content,
-                    type=memory.type,
-                    tags=memory.tags,
-                    score=round(score, 2),
-                    confidence=memory.confidence,
-                    created_at=memory.created_at,
-                )
-                for memory, score in found.rows
-            ]
-        )
+        SimilarReply(results=[fill(SimilarResult, memory, score=round(score, 2)) for memory, score in found.rows])
     )
 
 

@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from signet_actors.domain.permissions import PERSON_ACTOR_TYPE
 from signet_actors.errors import HTTP_STATUS, ErrorCode
+from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.http.write_errors import OutcomeError
 from signet_actors.operations.reviews import (
@@ -113,29 +114,14 @@ def _refusal(done: ReviewDecided) -> HttpResponse:
 
 def _item(item: ReviewItem) -> ReviewReport:
     row = item.proposal
-    return ReviewReport(
-        id=row.id,
+    return fill(
+        ReviewReport,
+        row,
         memory_id=row.target_id,
         event=_EVENTS.get(row.action, "none"),
         current_content=item.current_content,
         current_version=item.current_version,
-        action=row.action,
-        fact_content=row.fact_content,
-        fact_type=row.fact_type,
-        fact_confidence=row.fact_confidence,
-        confidence=row.confidence,
-        reason=row.reason,
-        rationale=row.rationale,
-        target_version=row.target_version,
-        syntactic_contradiction=row.syntactic_contradiction,
-        semantic_contradiction=row.semantic_contradiction,
-        review_state=row.review_state,
-        reviewed_by=row.reviewed_by,
-        reviewed_at=row.reviewed_at,
         source_memory_id=row.memory_id,
-        run_id=row.run_id,
-        job_id=row.job_id,
-        created_at=row.created_at,
     )
 
 

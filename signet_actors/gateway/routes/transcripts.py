@@ -21,6 +21,7 @@ from signet_actors.domain.session_keys import CHECK_PREFIX, agent_from_session_k
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.domain.transcripts.turns import TranscriptTooLong, conversation, turn_key
 from signet_actors.errors import NotFound, SignetError, Unavailable
+from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import FieldRedactor, redaction_fields
 from signet_actors.gateway.sessions.hook_runner import (
@@ -435,16 +436,11 @@ async def get_transcript(call: Call[GetTranscriptRequest]) -> HttpResponse:
         after = page.next
     found = page.transcript
     return HttpResponse(
-        TranscriptReply(
-            session_key=found.session_key,
-            agent_id=found.agent_id,
+        fill(
+            TranscriptReply,
+            found,
             content=conversation([(turn.role, turn.content, turn.continues) for turn in turns]),
-            harness=found.harness,
-            project=found.project,
-            format=found.format,
             turn_count=found.turns,
-            created_at=found.created_at,
-            updated_at=found.updated_at,
             next_cursor=UNSET if page.next is None else page.next,
             turns=_bodies(turns) if call.request.view == "turns" else UNSET,
         )
