@@ -8,6 +8,7 @@ Source: docs/reliability.md R17, R18.
 from __future__ import annotations
 
 from signet_actors.domain.timestamps import iso
+from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.operations.backup import BACK_UP, LIST_BACKUPS, BackupEnd, BackupEntry, BackupFinding, BackupReply
 from signet_actors.operations.request_fields import NoFields
@@ -34,10 +35,9 @@ async def _ask(call: Call[NoFields], question: Request[BackupState]) -> HttpResp
 
 def _backup_reply(state: BackupState) -> BackupReply:
     last = state.last
-    return BackupReply(
-        running=state.running,
-        phase=state.phase,
-        pages=state.pages,
+    return fill(
+        BackupReply,
+        state,
         pages_left=state.remaining,
         last=None
         if last is None
@@ -53,8 +53,6 @@ def _backup_reply(state: BackupState) -> BackupReply:
             BackupEntry(name=file.name, made_at=iso(file.made_ms), schema_version=file.schema, bytes=file.size_bytes)
             for file in state.backups
         ],
-        directory=state.directory,
-        queued=state.queued,
     )
 
 

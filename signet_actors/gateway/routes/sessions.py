@@ -10,6 +10,7 @@ from typing import Any
 from signet_actors.domain.session_keys import DEFAULT_AGENT, canonical_session_key
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import InvalidRequest, NotFound
+from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.sessions.table import Session as KnownSession
@@ -58,16 +59,7 @@ async def renew(call: Call[AgentField]) -> HttpResponse:
     """Keep the claim of the session for as long as that of a new one."""
     session = _session(call)
     await on_disk(call.state.sessions.renew(session))
-    shown = _shown(session)
-    return HttpResponse(
-        RenewedSession(
-            key=shown.key,
-            runtime_path=shown.runtime_path,
-            claimed_at=shown.claimed_at,
-            bypassed=shown.bypassed,
-            expires_at=shown.expires_at,
-        )
-    )
+    return HttpResponse(fill(RenewedSession, _shown(session)))
 
 
 def _session(call: Call[Any]) -> KnownSession:

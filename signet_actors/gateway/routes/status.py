@@ -17,6 +17,7 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.providers import NO_PROVIDER, CircuitState, ModelState
 from signet_actors.domain.timestamps import iso
+from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.status.pipeline_figures import pending_by_kind, waiting_reasons
 from signet_actors.gateway.status.replies import Replies
@@ -138,16 +139,7 @@ def _fraction_up(children: Sequence[ChildState]) -> float:
 def _store(stats: StoreStats | None) -> StoreReport | None:
     if stats is None:
         return None
-    return StoreReport(
-        memories=stats.memories,
-        tombstones=stats.tombstones,
-        embeddings=stats.embeddings,
-        agents=stats.agents,
-        entities=0,
-        schema_version=stats.schema_version,
-        bytes=stats.database_bytes,
-        sessions=stats.sessions,
-    )
+    return fill(StoreReport, stats, entities=0, bytes=stats.database_bytes)
 
 
 def _embedding(embedder: Embedder | None, config: Config) -> EmbeddingReport:

@@ -488,18 +488,7 @@ async def search_sessions(call: Call[SearchSessionsRequest]) -> HttpResponse:
         )
     )
     hits = [
-        SessionHit(
-            session_key=session.session_key,
-            project=session.project,
-            updated_at=session.updated_at,
-            excerpt=session.excerpt,
-            rank=rank,
-            agent_id=session.agent_id,
-            harness=session.harness,
-            role=session.role,
-            at=session.said_at,
-            copy_of=session.copy_of or UNSET,
-        )
+        fill(SessionHit, session, rank=rank, at=session.said_at, copy_of=session.copy_of or UNSET)
         for rank, session in enumerate(found.sessions, 1)
     ]
     return HttpResponse(SearchSessionsReply(query=request.query, hits=hits, count=len(hits)))
