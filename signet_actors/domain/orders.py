@@ -11,13 +11,15 @@ import re
 from itertools import islice
 from typing import Final
 
+from signet_actors.domain.lazy_patterns import compile_later
+
 MAX_SENTENCES: Final = 3
 """The sentences of a text that are looked at: an order comes first."""
 MAX_CHARS: Final = 300
 """The beginning of a sentence that is looked at."""
 
-_SENTENCE: Final = re.compile(r"[^\n.!?\u3002]+(?:\.\w[^\n.!?\u3002]*)*[.!?\u3002]*")
-_LEAD: Final = re.compile(
+_SENTENCE: Final = compile_later(r"[^\n.!?\u3002]+(?:\.\w[^\n.!?\u3002]*)*[.!?\u3002]*")
+_LEAD: Final = compile_later(
     r"(?:[\s>*\u2022\"'\u201c\u201e\u00ab\u00a1-]|\d{1,2}[.)])*"
     r"(?:(?:please|bitte|svp|por favor|rule|regel|r\u00e8gle|regla|important|wichtig|importante?|policy|convention"
     r"|reminder|note|remember|and|but|so|und|et|y)\b[\s:,-]*){0,3}"
@@ -26,12 +28,12 @@ _LEAD: Final = re.compile(
     re.IGNORECASE,
 )
 # English. After never and always a verb as it is in the dictionary; not: never liked, always fails, never again.
-_ENGLISH: Final = re.compile(
+_ENGLISH: Final = compile_later(
     r"(?:never|always)\s+(?:(?:ever|directly|first|only|just|also|explicitly|manually|automatically|silently)\s+)*([a-z][a-z-]*)\b(.*)"
     r"|(?:do not|don't|don\u2019t)\s+(?:(?:ever|directly|just)\s+)*([a-z][a-z-]*)\b(.*)",
     re.IGNORECASE,
 )
-_NO_VERB: Final = re.compile(
+_NO_VERB: Final = compile_later(
     r".*(?:[^e]ed|[^sui]s|ing|ly)|again|mind|ever|before|after|the|an?|in|on|at|of|to|as|is|was|were|been|being|had|has|did|went|saw"
     r"|got|gotten|made|said|took|taken|came|knew|known|thought|felt|found|gave|given|told|left|kept|began|brought|wrote|written"
     r"|ran|slept|ate|met|seen|done|gone|lost|won|broke|broken|built|bought|caught|chose|fell|forgot|heard|held|led|paid|sent|slow"
@@ -40,25 +42,25 @@ _NO_VERB: Final = re.compile(
     r"|busy|tired|wrong|right|green|red|broken|down|up|out|late|know|think|care|remember|recall|believe|understand|like|love|want",
     re.IGNORECASE,
 )
-_VERB_IN_ED: Final = re.compile(
+_VERB_IN_ED: Final = compile_later(
     r"embed|shed|shred|wed|need|feed|seed|speed|proceed|exceed|succeed|bleed|pass|process|press|access|discuss|focus|address"
     r"|express|cross|miss|guess|compress|bypass|assess|apply|rely|reply|supply|comply|bring|ring|string|ping|sing|sling",
     re.IGNORECASE,
 )
-_MUST: Final = re.compile(
+_MUST: Final = compile_later(
     r"(.{0,200}?)\b(?:must(?:n't|n\u2019t)?|shall|(?:should|may|can)(?=\s+(?:never|always|only)\b))\s+(?:not\s+|never\s+|always\s+|only\s+|also\s+)*([a-z][a-z-]*)",
     re.IGNORECASE,
 )
-_SUPPOSED: Final = re.compile(
+_SUPPOSED: Final = compile_later(
     r"(?:^|[\s,])(?:he|she|it|this|that|there|i|they|who|someone|somebody)\s*$", re.IGNORECASE
 )
-_REPORTED: Final = re.compile(
+_REPORTED: Final = compile_later(
     r"\b(?:said|says|thinks?|thought|told|believes?|believed|claims?|claimed|wrote|asked|asks|wonders?|wondered|guess|suppose|because"
     r"|since|why|whether|felt|feels|noticed|learned|discovered|realized|seemed|seems|yesterday|last\s+(?:week|month|year|night))\b",
     re.IGNORECASE,
 )
 # German: never and always before an infinitive at the end, an imperative before them, or must and may not.
-_GERMAN: Final = re.compile(
+_GERMAN: Final = compile_later(
     r"(?:(?:nie|niemals|immer|stets|nicht|kein(?:e[nmrs]?)?|auf keinen fall|unter keinen umst\u00e4nden)\s+"
     r"(?!(?:wieder|noch|wenn|mehr|so|war|ist|hat|habe|hatte|haben|wird|wurde|ahnung|zeit|lust|schlecht|gut)\b)"
     r"(?:[^.!?]{0,200}\s)?(?!\w{0,60}ge\w+t\b|verstanden|gefunden|gesehen|gewesen|bekommen|gegangen|geworden|vergangen|gelesen|geschrieben"
@@ -70,7 +72,7 @@ _GERMAN: Final = re.compile(
     r"(?:muss|m\u00fcssen|darf|d\u00fcrfen|darfst|musst)\b\s+\S)",
     re.IGNORECASE,
 )
-_FRENCH: Final = re.compile(
+_FRENCH: Final = compile_later(
     r"(?:(?:ne\s+(?:jamais|pas|plus|rien)|jamais|toujours)\s+(?:(?:rien|directement|d'abord)\s+)?"
     r"(?!(?:encore|hier|prendre part)\b)"
     r"(?:l'|les?\s|la\s|y\s|en\s)?\w{1,60}(?:er|ir|re)\b"
@@ -80,7 +82,7 @@ _FRENCH: Final = re.compile(
     r"|il\s+(?:faut|ne\s+faut)\b|(?!(?:il|elle|ce|\u00e7a|cela|je)\s)[^.!?]{0,200}\b(?:doit|doivent|devez|devons|dois)\s+(?!avoir|\u00eatre\s+l\u00e0)\S)",
     re.IGNORECASE,
 )
-_SPANISH: Final = re.compile(
+_SPANISH: Final = compile_later(
     r"(?:(?:nunca|jam\u00e1s|siempre|no)\s+(?!(?:me|se|nos|he|ha|han|hemos|has|hab\u00eda|hay|fue|es|eres|est\u00e1|est\u00e1s|era|que|tienes|sabes|vienes|puedes"
     r"|quieres|tiene|s\u00e9|ayer|m\u00e1s|antes)\b)(?:lo\s|la\s|los\s|las\s)?(?:\w{1,60}(?:ar|er|ir)(?:lo|la|los|las|se)?|\w{1,60}(?:as|es|\u00e9is|\u00e1is|emos))\b"
     r"|siempre\s+(?:usa|use|usen|firma|firme|ejecuta|ejecute|revisa|revise|verifica|verifique|comprueba|compruebe|escribe|escriba|a\u00f1ade"

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from signet_actors.domain.lazy_patterns import compile_later
+
 _ATTACHED: Final = frozenset(
     {
         "system-reminder",
@@ -95,11 +97,11 @@ _TYPED_WORDS: Final = 3
 """Fewer words behind a command are a choice (a model, a path), and say nothing later."""
 OFF_MARK: Final = "[signet off]"
 """How a prompt begins that switches memory off for its session, where no variable of the environment reaches it."""
-_ELEMENT: Final = re.compile(r"<([A-Za-z][\w-]{1,40})(?: [^<>\n]{0,1000})?>")
-_OPENING: Final = re.compile(r"<([A-Za-z][\w-]{1,40})\b")
-_ATTACHED_OPENING: Final = re.compile(rf"<({'|'.join(sorted(_ATTACHED))})(?: [^<>\n]{{0,1000}})?>", re.IGNORECASE)
+_ELEMENT: Final = compile_later(r"<([A-Za-z][\w-]{1,40})(?: [^<>\n]{0,1000})?>")
+_OPENING: Final = compile_later(r"<([A-Za-z][\w-]{1,40})\b")
+_ATTACHED_OPENING: Final = compile_later(rf"<({'|'.join(sorted(_ATTACHED))})(?: [^<>\n]{{0,1000}})?>", re.IGNORECASE)
 _LINE_CHARS: Final = 1000
-_ENDING: Final = re.compile(r"</([A-Za-z][\w-]{1,40})>\Z")
+_ENDING: Final = compile_later(r"</([A-Za-z][\w-]{1,40})>\Z")
 _LONG: Final = 60
 """An element so long is no quotation in a sentence, although words follow it on its line."""
 
@@ -198,14 +200,14 @@ _MESSAGES: Final = {
     ),
 }
 """How the messages of a program begin, and how they go on to their end. What follows is a person's words."""
-_MESSAGE: Final = re.compile("|".join(f"(?:{begin}){rest}" for begin, rest in _MESSAGES.items()))
+_MESSAGE: Final = compile_later("|".join(f"(?:{begin}){rest}" for begin, rest in _MESSAGES.items()))
 _CHANNELS: Final = (
     r"(?:BlueBubbles|Discord|Feishu|Google Chat|IRC|iMessage|LINE|Lark|Matrix|Mattermost|(?:MS |Microsoft )?Teams"
     r"|Nextcloud Talk|Nostr|QQ|SMS|Signal|Slack|Telegram|Tlon|Twitch|WeChat|WeCom|WebChat|WhatsApp|Zalo)"
 )
 _DAY_AND_TIME: Final = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?"
 _ZONE: Final = r"(?:Z| [A-Z][\w:+\u2212-]{1,11})"
-_STAMP: Final = re.compile(
+_STAMP: Final = compile_later(
     rf"\[(?:{_CHANNELS} (?:[^\[\]\n]{{0,200}}? )?{_DAY_AND_TIME}{_ZONE}?|(?=[MTWFS]){_DAY_AND_TIME}{_ZONE})\]"
     rf"(?: [^\s\[\]][^\n\[\]]{{0,80}}?:(?= (?i:{re.escape(OFF_MARK)})))?"
     rf"|Current time: {_DAY_AND_TIME}{_ZONE}\nDate hints: today=[^\n]{{1,200}}(?=\n)"
@@ -213,21 +215,21 @@ _STAMP: Final = re.compile(
 """What OpenClaw puts before a message: its time, or the channel, the sender and the time; the name before the mark of
 a member of a group, too.
 """
-_MESSAGE_BEGIN: Final = re.compile("|".join(_MESSAGES))
-_INTERRUPTION: Final = re.compile(_INTERRUPTED)
-_REQUEST: Final = re.compile(r"^## My request(?: for Codex:|:[ \t\r]{0,9}$)", re.MULTILINE)
-_BEFORE_REQUEST: Final = re.compile(
+_MESSAGE_BEGIN: Final = compile_later("|".join(_MESSAGES))
+_INTERRUPTION: Final = compile_later(_INTERRUPTED)
+_REQUEST: Final = compile_later(r"^## My request(?: for Codex:|:[ \t\r]{0,9}$)", re.MULTILINE)
+_BEFORE_REQUEST: Final = compile_later(
     r"# (?:Context from my IDE setup|Files (?:mentioned|pasted) by the user|In app browser|Selected text"
     r"|(?:Browser|Diff) comments|Review findings|Failing PR checks):[ \t\r]{0,9}$"
     r"|This block is automatically",
     re.MULTILINE,
 )
 """Headings of what Codex's app and extension put before the request, when they stand on lines of their own."""
-_COMMENTS: Final = re.compile(r"^# (?:Browser|Diff) comments:", re.MULTILINE)
-_COMMENT: Final = re.compile(r"^Comment:[ \t\r]{0,9}\n([\s\S]*?)(?=\n#{1,2} |\n<|\Z)", re.MULTILINE)
+_COMMENTS: Final = compile_later(r"^# (?:Browser|Diff) comments:", re.MULTILINE)
+_COMMENT: Final = compile_later(r"^Comment:[ \t\r]{0,9}\n([\s\S]*?)(?=\n#{1,2} |\n<|\Z)", re.MULTILINE)
 """What a person wrote beside an element of a page or a line of a diff."""
-_FILES: Final = re.compile(r"^--- Content from referenced files ---\s{1,9}(?=Content from @|--- End)", re.MULTILINE)
-_FILES_END: Final = re.compile(r"^--- End of content ---", re.MULTILINE)
+_FILES: Final = compile_later(r"^--- Content from referenced files ---\s{1,9}(?=Content from @|--- End)", re.MULTILINE)
+_FILES_END: Final = compile_later(r"^--- End of content ---", re.MULTILINE)
 
 _AGENT: Final = frozenset(
     (
@@ -244,7 +246,7 @@ _AGENT: Final = frozenset(
     )
 )
 """Whole answers that a program writes in the agent's name."""
-_AGENT_ERROR: Final = re.compile(
+_AGENT_ERROR: Final = compile_later(
     r"(?:Please run /login · )?API Error(?:"
     r": \d{3}(?: ?\{.*\}| (?:Overloaded|Internal server error|Bad Gateway|Service Unavailable)[^\n]{0,200})?"
     r"|: \d{3} (?:overloaded|rate_limit|api)_error"
@@ -258,34 +260,34 @@ _AGENT_ERROR: Final = re.compile(
 
 _PLAN: Final = "Implement the following plan:\n\n"
 _AFTER_PLAN: Final = "\n\nIf you need specific details from before exiting plan mode ("
-_PLANNED_IN: Final = re.compile(
+_PLANNED_IN: Final = compile_later(
     r"read the full transcript at: ((?:[^\n]{0,1000}[\\/])?([^\\/\n]{1,200})\.jsonl)(?=\s|\Z)"
 )
-_PLAN_OF_CODEX: Final = re.compile(
+_PLAN_OF_CODEX: Final = compile_later(
     r"PLEASE IMPLEMENT THIS PLAN:\s*\n"
     r"|A previous agent produced the plan below to accomplish the user.s task\. Implement the plan in a fresh context\."
 )
-_HAND_OVER: Final = re.compile(
+_HAND_OVER: Final = compile_later(
     r"Another language model started to solve this problem and produced a summary of its thinking process\. "
     r"(?:You also have access to the |Here is the |Use this)"
 )
 _HAND_OVER_CHARS: Final = 800
-_CONTINUED: Final = re.compile(
+_CONTINUED: Final = compile_later(
     r"This session is being continued from a previous conversation that ran out of context\. "
     r"The (?:conversation|summary) [^\n]{0,100}[.:][ \t]{0,9}(?:\n|\Z)"
 )
-_HEADING: Final = re.compile(r"^Summary:", re.MULTILINE)
-_ORDERS: Final = re.compile(
+_HEADING: Final = compile_later(r"^Summary:", re.MULTILINE)
+_ORDERS: Final = compile_later(
     r"^(?:If you need specific details from before compaction|Please continue the conversation from where we left"
     r"|Continue the conversation from where it left off|Recent messages are preserved verbatim)",
     re.MULTILINE,
 )
 _TAG: Final = r"(?:\s[^<>]{0,200})?>"
-_DRAFT: Final = re.compile(rf"<analysis{_TAG}", re.IGNORECASE)
-_DRAFT_END: Final = re.compile(r"</analysis\s{0,9}>", re.IGNORECASE)
-_SUMMARY: Final = re.compile(rf"^[ \t]{{0,9}}<summary{_TAG}", re.IGNORECASE | re.MULTILINE)
-_SUMMARY_END: Final = re.compile(r"</summary\s{0,9}>", re.IGNORECASE)
-_FOLDED: Final = re.compile(r"<details[^<>]{0,200}>\s{0,9}\Z", re.IGNORECASE)
+_DRAFT: Final = compile_later(rf"<analysis{_TAG}", re.IGNORECASE)
+_DRAFT_END: Final = compile_later(r"</analysis\s{0,9}>", re.IGNORECASE)
+_SUMMARY: Final = compile_later(rf"^[ \t]{{0,9}}<summary{_TAG}", re.IGNORECASE | re.MULTILINE)
+_SUMMARY_END: Final = compile_later(r"</summary\s{0,9}>", re.IGNORECASE)
+_FOLDED: Final = compile_later(r"<details[^<>]{0,200}>\s{0,9}\Z", re.IGNORECASE)
 
 
 def said_by_user(text: str) -> str:

@@ -70,6 +70,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "cli.presentation": {"_UNSAFE": SEARCHED, "_UNSAFE_IN_JSON": SEARCHED, "_SPACE": SEARCHED, "below_home:sub": FIXED},
     "cli.connect_check": {"_QUOTES": SEARCHED},
     "domain.checkpoints": {"_SENTENCE_END": SEARCHED},
+    "domain.lazy_patterns": {"__getattr__": FIXED},
     "cli.harnesses.json_text": {
         **dict.fromkeys(("_SPACE", "_COMMENTS", "_UNTIL_COMMA"), MATCHED),
         **dict.fromkeys(("_STRING_OR_COMMENT", "_STRING_OR_COMMA", "_NOT_LINE_END"), SEARCHED),
@@ -492,6 +493,8 @@ def compiled(module: str, name: str) -> list[re.Pattern[Any]]:
 def _patterns_in(value: Any) -> Iterator[re.Pattern[Any]]:
     if isinstance(value, re.Pattern):
         yield value
+    elif hasattr(value, "compiled"):
+        yield value.compiled
     elif isinstance(value, dict):
         yield from _patterns_in(tuple(value.values()))
     elif isinstance(value, tuple | list):
@@ -516,6 +519,8 @@ def _uses(node: ast.AST, scope: str) -> Iterator[str]:
         elif isinstance(child, ast.Assign | ast.AnnAssign) and not scope:
             target = child.targets[0] if isinstance(child, ast.Assign) else child.target
             inner = getattr(target, "id", "?")
+        elif isinstance(child, ast.Call) and isinstance(child.func, ast.Name) and child.func.id == "compile_later":
+            yield scope
         elif isinstance(child, ast.Call) and isinstance(child.func, ast.Attribute):
             module = child.func.value
             if isinstance(module, ast.Name) and module.id == "re" and child.func.attr != "escape":

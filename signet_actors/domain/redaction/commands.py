@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.redaction.named_values import ends_there, secret_end, trimmed_end
 from signet_actors.domain.redaction.values import (
     SecretSpan,
@@ -102,7 +103,7 @@ _COMMAND_NAMES: Final = "|".join(
     re.escape(command).replace(r"\ ", r"\s{1,3}+") for command in sorted(_OPTIONS, key=len, reverse=True)
 )
 _GAP: Final = r"(?>(?:[ \t]|\\\r?\n){1,40})"  # a backslash joins lines
-_EVENT = re.compile(
+_EVENT = compile_later(
     r"(?P<end>(?<!\\)(?<!\\\r)\n|[;|]|&&)"
     rf"|(?<![\w.-])(?P<command>{_COMMAND_NAMES})(?:\.exe)?(?=(?P<arguments>{_GAP}(?:-|https?://))|\s)"
     r"|(?<=\s)-(?P<flags>[#0-9A-Za-z]{0,8}?)(?P<option>storepass|keypass|pw|-(?:proxy-)?user|-auth|[pPaUuw]|[Nk](?=\s))"
@@ -111,26 +112,26 @@ _EVENT = re.compile(
 _FLAGS: Final = frozenset("#012346789BGIJLNORSVZabefgijklnoqrsvxz")
 """Short options without a value of curl, zip, ldapsearch, sshpass and http: one word may hold them and the option."""
 _BEFORE_CHARS: Final = 160
-_BEFORE_COMMAND = re.compile(
+_BEFORE_COMMAND = compile_later(
     r"(?:.{0,160}[`\"'(:$#%>])?\s*+(?:[-*+]\s|\d{1,3}[.)]\s|sudo\s|[A-Za-z_]\w{0,40}=\S{0,99}\s){0,5}\s*+(?:[\w./~-]{0,99}/)?",
     re.DOTALL,
 )
 """What may precede a command on its line: a prompt, a quote, a bullet, ``sudo``, variables, a directory."""
-_OPTION_BEFORE = re.compile(r"(?:^|\s)--?[A-Za-z][\w-]{0,40}[\s=]+$")
-_PORTS = re.compile(r"[\d.:\-]{0,64}:\d{1,5}(?:-\d{1,5})?(?:/\w{3,4})?")
-_WORD = re.compile(r"[a-z]{1,256}+")
-_MORE_ARGUMENTS = re.compile(rf"{_GAP}(?:-|(?:ssh|scp|sftp|rsync|ping)\b|[\w-]{{0,64}}+[.@:/])")
+_OPTION_BEFORE = compile_later(r"(?:^|\s)--?[A-Za-z][\w-]{0,40}[\s=]+$")
+_PORTS = compile_later(r"[\d.:\-]{0,64}:\d{1,5}(?:-\d{1,5})?(?:/\w{3,4})?")
+_WORD = compile_later(r"[a-z]{1,256}+")
+_MORE_ARGUMENTS = compile_later(rf"{_GAP}(?:-|(?:ssh|scp|sftp|rsync|ping)\b|[\w-]{{0,64}}+[.@:/])")
 """Matches if the command continues after the option, unlike a sentence about it: ``sshpass -p leaks the …``."""
 _REACH: Final = 1024
 _MAX_OPTION_CHARS: Final = 256
-_OPTION_END = re.compile(r"[^\s\"'`]*+")
-_USER_AND_PASSWORD = re.compile(r"[^\s:%]{1,128}+[:%]")
+_OPTION_END = compile_later(r"[^\s\"'`]*+")
+_USER_AND_PASSWORD = compile_later(r"[^\s:%]{1,128}+[:%]")
 
-_OPENSSL = re.compile(r"(?<=\s)-pass(?:in|out)?\s{1,3}+[\"']?pass:([^\s\"']{1,256}+)")
-_NETRC = re.compile(
+_OPENSSL = compile_later(r"(?<=\s)-pass(?:in|out)?\s{1,3}+[\"']?pass:([^\s\"']{1,256}+)")
+_NETRC = compile_later(
     r"\b(?:machine\s{1,9}+\S{1,253}+|default)\s{1,9}+login\s{1,9}+\S{1,128}+\s{1,9}+password\s{1,9}+(\S{1,256}+)"
 )
-_PGPASS = re.compile(
+_PGPASS = compile_later(
     r"(?:^[ \t]{0,40}+|(?<=[\"'`]))(?!arn:)[^\s:\\\"'`]{1,253}+:(?:[1-6]?54\d\d|6432|6543|\*)"
     r":(?P<base>[^\s:\"'`]{1,63}+):[^\s:\"'`]{1,63}+:(?P<password>[^\s:\"'`]{1,256}+)(?:[ \t\r]{0,40}+$|[\"'`])",
     re.MULTILINE,
@@ -141,18 +142,18 @@ _AUTHORIZATION: Final = (
     r"\bauthorization(?>(?:\\{0,8}+[\"'])?)\s{0,40}+(?:[:=]|(?=[\"']?(?:basic|bearer)\s))"
     r"\s{0,40}+(?>(?:\\{0,8}+[\"'])?)"
 )
-_BEARER = re.compile(
+_BEARER = compile_later(
     rf"(?:\bbearer\s{{1,40}}+|{_AUTHORIZATION}"
     r"(?:(?:(?P<known>(?:[a-z][\w.-]{0,32})?(?:token|key|auth|bot)|basic|digest|negotiate|bearer|ntlm|aws|ssws|splunk|vault)"
     r"|(?P<other>[a-z][\w.-]{1,40}))[ \t]{1,40}+)?)([a-z0-9\-._~+/:]{8,512}+={0,2}+)"
 )
-_PARAMETERS = re.compile(rf"{_AUTHORIZATION}[a-z][\w.-]{{1,40}}[ \t]{{1,40}}+(?=[\w-]{{1,40}}\s?=\s?[^\s=])")
-_PARAMETER = re.compile(r"([\w-]{1,40}+)\s?=\s?(?>(?:\\{0,8}+[\"'])?)([^\s\"',\\]{0,4096}+)[\"'\\]{0,8}+[\s,]{0,8}+")
-_SECRET_PARAMETER = re.compile(r"response|signature|mac|token|auth$|key$|secret|password|hash", re.IGNORECASE)
+_PARAMETERS = compile_later(rf"{_AUTHORIZATION}[a-z][\w.-]{{1,40}}[ \t]{{1,40}}+(?=[\w-]{{1,40}}\s?=\s?[^\s=])")
+_PARAMETER = compile_later(r"([\w-]{1,40}+)\s?=\s?(?>(?:\\{0,8}+[\"'])?)([^\s\"',\\]{0,4096}+)[\"'\\]{0,8}+[\s,]{0,8}+")
+_SECRET_PARAMETER = compile_later(r"response|signature|mac|token|auth$|key$|secret|password|hash", re.IGNORECASE)
 """``Digest username="anna", response="…"``: who asks, of what and when is no secret."""
 _MIN_TOKEN_CHARS: Final = 16
-_BEARER_END = re.compile(r"[A-Za-z0-9\-._~+/=]*+")
-_INPUT = re.compile(
+_BEARER_END = compile_later(r"[A-Za-z0-9\-._~+/=]*+")
+_INPUT = compile_later(
     r"\b(?:echo|printf)\s{1,9}+(?:-\w\s{1,9}|[\"']?%s(?:\\n)?[\"']?\s{1,9})?(?P<quote>[\"'])?(?:[\w.-]{1,64}:)?"
     r"((?(quote)[^\s\"']|[^\s\"'|;&:]){4,256})[\"']?\s{0,9}+\|\s{0,9}+"
     r"(?:sudo\s{1,9}+)?(?:-\w{0,4}s\b|(?:/[\w/]{1,40})?(?:chpasswd|passwd|smbpasswd|kinit|cryptsetup)\b|[^\n|;]{1,120}(?:--(?:password-stdin|with-token"
@@ -179,15 +180,15 @@ _INPUT = re.compile(
     r"|\b(?:keyvault\s{1,3}secret\s{1,3}set\b|ssm\s{1,3}put-parameter(?=[^\n]{0,400}securestring))"
     r"[^\n|;]{0,200}?\s--value[ =][\"']?([^\s\"'|;&]{4,256})"
 )
-_SETS = re.compile(r"\b(?:create\s{1,3}secret|secrets?\s{1,3}(?:set|put|create))(?=\s)")
-_COMMAND_LINE = re.compile(r"(?>(?:[^\\\n]|\\\r?\n|\\.)*)")
-_SET = re.compile(r"(?<=\s)(?:(?:--from-literal|--env|-e)[ =])?[\"']?[A-Za-z][\w.]{0,64}=[\"']?([^\s\"'|;&]{6,256})")
+_SETS = compile_later(r"\b(?:create\s{1,3}secret|secrets?\s{1,3}(?:set|put|create))(?=\s)")
+_COMMAND_LINE = compile_later(r"(?>(?:[^\\\n]|\\\r?\n|\\.)*)")
+_SET = compile_later(r"(?<=\s)(?:(?:--from-literal|--env|-e)[ =])?[\"']?[A-Za-z][\w.]{0,64}=[\"']?([^\s\"'|;&]{6,256})")
 """A command that sets secrets by name, and each of what it sets: ``fly secrets set X=…``."""
-_AUTH = re.compile(
+_AUTH = compile_later(
     r"(?:(?P<alone>(?:^|[\n>`]|-cli)[ \t]{0,4})|(?<![\w-]))AUTH[ \t]{1,4}"
     r"[\"']?([^\s\"'`]{2,256})[\"']?(?:[ \t]{1,4}[\"']?([^\s\"'`]{6,256}))?"
 )
-_PRODUCTS = re.compile(
+_PRODUCTS = compile_later(
     r"(?:[A-Z][A-Za-z-]{1,30}|[A-Za-z-]{2,30}(?=\d{0,2}[+@/]))\d{0,2}(?:\.\d{1,2})?(?:[+@/][A-Za-z-]{0,30}\d{0,2}(?:\.\d{1,2})?){0,3}"
 )
 """What follows the heading ``AUTH``: ``OAuth2.1``, ``WebAuthn/FIDO2``, ``next-auth@5``."""
@@ -195,7 +196,7 @@ _PRODUCTS = re.compile(
 """What a command is given to read, or the next words of one that takes no option for it."""
 _OF_PROSE_TOO: Final = ("requirepass", "masterauth", "conn", "net", "vault", "mc")
 """The word after these may be one of a sentence: ``requirepass must …``."""
-_AUTH_PAIR = re.compile(
+_AUTH_PAIR = compile_later(
     r"(?:\b(?:auth[\"']?\s{0,3}+[:=]\s{0,3}+(?:\(|(?P<list>\[))|(?:(?:http)?basicauth|passwordauthentication|usernamepasswordcredentials"
     r"|pscredential|networkcredential|(?:smtp|imap|server|mail|ftp|client)\.login)\s{0,3}+\()\s{0,9}+"
     r"|\b(?:getconnection|pdo|mysqli(?:_connect)?)\s{0,3}+\([^,()\n]{1,200}+,\s{0,9}+)"
@@ -203,49 +204,49 @@ _AUTH_PAIR = re.compile(
 )
 PAIR_MARKS: Final = ("auth", "credential", "getconnection", "pdo", "mysqli", ".login")
 """The literal password in ``auth=("anna", "…")`` and in the constructors of credentials."""
-_VARIABLE = re.compile(
+_VARIABLE = compile_later(
     r"(?:^|[\s'\"`])[A-Z0-9_]{0,64}?(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|PWD|SECRET(?:_KEY)?|TOKEN|API_?KEY|ACCESS_KEY)"
     r"(?:_[A-Z0-9]{1,16})?=([\"']?)([A-Za-z]{8,128}+)\1(?=\s|[\"'`]|\Z)"
 )
 """An environment variable, in capitals, with a value of letters alone; ``named_values`` finds the others."""
-_NO_WORD = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
-_COOKIES = re.compile(
+_NO_WORD = compile_later(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
+_COOKIES = compile_later(
     r"(?:\b(?:set-)?cookie(?>(?:\\{0,8}+[\"'])?)(?:\s{0,3}+[:=]\s{0,3}+|(?<=--cookie)\s{1,3}+)|(?<=\s-b)\s{1,3}+)"
     r"(?>(?:\\{0,8}+[\"'])?)(?=[\w.\-]{1,64}=)"
 )
-_COOKIE = re.compile(r"([^\s=;,\"']{1,128}+)=([^\s;,\"'\\]{0,4096}+)(?>(?:;\s{0,3}+)?)")
-_COOKIE_NAME = re.compile(r"sess|sid|auth|token|jwt|login|remember|csrf|xsrf|identity|ticket|\.aspx", re.IGNORECASE)
-_KNOWN_COOKIE = re.compile(
+_COOKIE = compile_later(r"([^\s=;,\"']{1,128}+)=([^\s;,\"'\\]{0,4096}+)(?>(?:;\s{0,3}+)?)")
+_COOKIE_NAME = compile_later(r"sess|sid|auth|token|jwt|login|remember|csrf|xsrf|identity|ticket|\.aspx", re.IGNORECASE)
+_KNOWN_COOKIE = compile_later(
     r"(?<![\w.\-])(?:phpsessid|jsessionid|asp\.net_sessionid|\.aspxauth|\.aspnetcore\.cookies|connect\.sid|laravel_session"
     r"|_gitlab_session|wordpress_logged_in_[0-9a-f]{32})(?>(?:\\{0,8}+[\"'])?)\s?[=:]\s?(?>(?:\\{0,8}+[\"'])?)([^\s;,\"'\\]{8,4096}+)"
 )
 
-_ADDRESS = re.compile(r"://[^\s/?#:@\"'<>]{0,128}+:([^\s/\"'<>]{1,2048})@(?=[^\s@])")
-_TOKEN_AS_USER = re.compile(
+_ADDRESS = compile_later(r"://[^\s/?#:@\"'<>]{0,128}+:([^\s/\"'<>]{1,2048})@(?=[^\s@])")
+_TOKEN_AS_USER = compile_later(
     r"://([A-Za-z0-9_-]{32,256}+)@(?![\w.-]{0,64}sentry)"
 )  # what Sentry's addresses hold is public
 
 _KEY_BEGIN: Final = "-----BEGIN"
-_KEY_HEAD = re.compile(r"-----BEGIN[ A-Z0-9]{0,40}?PRIVATE KEY(?: BLOCK)?-----")
-_KEY_END = re.compile(r"-----END[ A-Z0-9]{0,40}?PRIVATE KEY(?: BLOCK)?-----")
-_LAST_LINE = re.compile(rf"{_KEY_END.pattern}|Private-MAC:")
-_KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{16}")
+_KEY_HEAD = compile_later(r"-----BEGIN[ A-Z0-9]{0,40}?PRIVATE KEY(?: BLOCK)?-----")
+_KEY_END = compile_later(r"-----END[ A-Z0-9]{0,40}?PRIVATE KEY(?: BLOCK)?-----")
+_LAST_LINE = compile_later(rf"{_KEY_END.pattern}|Private-MAC:")
+_KEY_LINE = compile_later(r"[A-Za-z0-9+/=]{16}")
 _BEFORE_KEY_LINE: Final = r"(?>(?:[^A-Za-z+/=\\]|\\[nr]){0,12})"
 """Line ends (also escaped ones), and characters that quote or number a line."""
-_KEY_LINES = re.compile(
+_KEY_LINES = compile_later(
     rf"(?>(?:{_BEFORE_KEY_LINE}(?>(?:(?:Proc-Type|DEK-Info|Comment|Version)[^\r\n]{{0,200}}[\r\n]{{1,4}}){{0,4}})"
     rf"{_BEFORE_KEY_LINE}[A-Za-z0-9+/=]{{16,4096}}+)+)"
 )
 _MAX_KEY_CHARS: Final = 65_536
 _MIN_TAIL_CHARS: Final = 16
 _LINE_SIGNS: Final = r"(?>(?:[^A-Za-z+/=]|[nr]\\){0,12})"
-_KEY_TAIL = re.compile(
+_KEY_TAIL = compile_later(
     rf"(?>(?P<below>{_LINE_SIGNS})(?:[A-Za-z0-9+/]{{4}}=(?=[nr]\\|[^A-Za-z0-9+/=]){_LINE_SIGNS})?"
     rf"[A-Za-z0-9+/=]{{1,4096}}+(?>(?:{_LINE_SIGNS}[A-Za-z0-9+/=]{{40,4096}}+)*))"
     rf"(?>(?:{_LINE_SIGNS}[A-Za-z0-9+/=]{{16,39}}+)?)"
 )
 """The lines before the end of a key, read backwards: a checksum, the last one, whole ones, and one that is cut."""
-_PUTTY = re.compile(r"Private-Lines:\s{0,4}+\d{1,4}+((?>(?:\s{1,4}+[A-Za-z0-9+/=]{16,4096}+)+))")
+_PUTTY = compile_later(r"Private-Lines:\s{0,4}+\d{1,4}+((?>(?:\s{1,4}+[A-Za-z0-9+/=]{16,4096}+)+))")
 
 
 def key_blocks(plain: str) -> Iterator[SecretSpan]:

@@ -7,30 +7,30 @@ Source: Kubernetes Docs: Secrets, "Constraints on Secret names and data", "Editi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Iterator
 from typing import Final
 
+from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.redaction.values import SecretSpan, has_placeholder
 from signet_actors.domain.windowed_search import windowed_matches
 
 MANIFEST_MARK: Final = "Secret"
 """A text without it has no manifest."""
 
-_KIND_OF_SECRET = re.compile(
+_KIND_OF_SECRET = compile_later(
     r"kind(?:(?P<escapes>\\{0,8}+)(?P<mark>[\"']))?\s{0,40}+:\s{0,40}+\\{0,8}+[\"']?Secret(?:List)?(?![A-Za-z])"
 )
 _REACH: Final = 256
-_KIND = re.compile(r"[\"']?kind[\"']?:[ \t]{1,4}[\"']?(?:(?P<secret>Secret(?:List)?)(?![A-Za-z]))?.{0,253}")
-_SECTION = re.compile(r"[\"']?(?:data|stringData)[\"']?:[ \t]{0,4}(?P<flow>\{.{0,65536})?(?:\#.{0,1024})?")
-_KEY = re.compile(r"[\"']?[A-Za-z0-9._/-]{1,253}+[\"']?:(?:\s.{0,65536})?")
-_PAIR = re.compile(r"[\"']?(?P<key>[A-Za-z0-9._-]{1,253}+)[\"']?:[ \t]{1,4}+(?P<value>\S.{0,65536}+)")
-_FLOW_PAIR = re.compile(
+_KIND = compile_later(r"[\"']?kind[\"']?:[ \t]{1,4}[\"']?(?:(?P<secret>Secret(?:List)?)(?![A-Za-z]))?.{0,253}")
+_SECTION = compile_later(r"[\"']?(?:data|stringData)[\"']?:[ \t]{0,4}(?P<flow>\{.{0,65536})?(?:\#.{0,1024})?")
+_KEY = compile_later(r"[\"']?[A-Za-z0-9._/-]{1,253}+[\"']?:(?:\s.{0,65536})?")
+_PAIR = compile_later(r"[\"']?(?P<key>[A-Za-z0-9._-]{1,253}+)[\"']?:[ \t]{1,4}+(?P<value>\S.{0,65536}+)")
+_FLOW_PAIR = compile_later(
     r"(?<![A-Za-z0-9._-])(?P<key>[A-Za-z0-9._-]{1,253}+)[\"']?:[ \t]{0,4}+"
     r"(?P<value>\"[^\"]{0,4096}+\"|'[^']{0,4096}+'|[^\s,{}]{1,4096}+)"
 )
-_BARE_KEY = re.compile(r"[\"']?[A-Za-z0-9._-]{1,253}+[\"']?:")
-_COMMENT = re.compile(r"\s\#")
+_BARE_KEY = compile_later(r"[\"']?[A-Za-z0-9._-]{1,253}+[\"']?:")
+_COMMENT = compile_later(r"\s\#")
 _BEFORE_LINE: Final = " \t>+"
 """Indentation, the marks of a quotation in Markdown, and of an added line."""
 _BLOCK_MARKS: Final = ("|", ">", "&", "!")
@@ -38,8 +38,8 @@ _SECRETS: Final = ("Secret", "SecretList")
 _PUBLIC: Final = (".crt", "certificate-authority-data")
 """Certificates are public."""
 
-_JSON_START = re.compile(r"\{(?>(?:\s|\\{1,8}[nrt]){0,400})(?P<escapes>\\{0,8}+)(?P<mark>[\"'])")
-_JSON_TOKEN = {mark: re.compile(rf"(?<!\\)(?P<escapes>\\{{0,64}}+){mark}|[{{}}\[\]:,\n]") for mark in "\"'"}
+_JSON_START = compile_later(r"\{(?>(?:\s|\\{1,8}[nrt]){0,400})(?P<escapes>\\{0,8}+)(?P<mark>[\"'])")
+_JSON_TOKEN = {mark: compile_later(rf"(?<!\\)(?P<escapes>\\{{0,64}}+){mark}|[{{}}\[\]:,\n]") for mark in "\"'"}
 _MAX_DEPTH: Final = 64
 _MAX_DASHES: Final = 4
 _JSON_SECTIONS: Final = ("data", "stringData")

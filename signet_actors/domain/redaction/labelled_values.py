@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.redaction.named_values import NAME_WORDS, secret_end, trimmed_end
 from signet_actors.domain.redaction.secret_names import is_password_name
 from signet_actors.domain.redaction.values import (
@@ -32,24 +33,24 @@ _PUBLIC: Final = (
     "|this|no|by|host|translation|message|locale|i18n"
 )
 """Whose key is none that opens anything."""
-_VARIABLE = re.compile(
+_VARIABLE = compile_later(
     rf"(?<![\w-])(?!(?:[a-z0-9]{{1,30}}_){{0,3}}(?:{_PUBLIC})_(?:[a-z0-9]{{1,30}}_){{0,3}}(?:key|sk)\b)(?P<name>[a-z][a-z0-9]{{1,30}}(?:_[a-z0-9]{{1,30}}){{0,4}}"
     r"_(?:key|pat|sk|auth))[\"']?\]?\s{0,3}(?:[:?]?=|:)\s{0,3}[\"']?(?P<value>[^\s\"'`,;<>(){}\[\]]{12,256})(?![(\[])"
 )
 """A variable in snake case or capitals; the value must be irregular."""
 _LAST_PARTS: Final = ("_key", "_pat", "_sk", "_auth")
-_MANAGED = re.compile(
+_MANAGED = compile_later(
     r"(?:^|\n)[ \t*#]{0,4}(?:user(?:name)?|login|e-?mail|account|benutzer(?:name)?|utilisateur|usuario)\b"
 )
 _LABEL: Final = {
-    only: re.compile(
+    only: compile_later(
         rf"(?:^|\n)[ \t>*#-]{{0,6}}(?:(?:[\w-]{{1,20}} ){{0,2}}(?P<name>{NAME_WORDS[only]})s?"
         r"|(?:(?:my|our|your|the|new) ){0,2}keys?)[*:]{0,4}"
         r"[ \t]{0,8}\r?\n\s{0,20}[`*\"']{0,3}(?P<value>[^\s`*\"']{5,255}[^\s`*\"':])[`*\"']{0,3}[ \t]{0,8}(?=\r?\n|\Z)"
     )
     for only in (True, False)
 }
-_SAID_KEY = re.compile(
+_SAID_KEY = compile_later(
     r"(?<!\w)(?:(?P<named>the|that|is)|this|use|(?P<given>here(?:['\u2019]?s|\sis)(?:\s(?:the|my|our|your))?|my|our|your|his|her|their))"
     rf"\s(?:(?!(?:{_PUBLIC})\s)[a-z][\w-]{{1,19}}\s)?"
     r"key(?:\sfor\s[^\s:=]{1,30}(?:\s[^\s:=]{1,30}){0,2}?)?[*_]{0,2}(?P<sign>\sis:?|\s?[:=,\u2014\u2192-]|(?=\s))"
@@ -67,26 +68,26 @@ _ANSWER: Final = (
     r"[`*\"']{0,3}(?P<value>[^\s`*\"']{6,255})"
 )
 _ASKED: Final = {
-    only: re.compile(
+    only: compile_later(
         rf"{question}[^\n?:]{{0,40}}(?=\r?\n))[ \t*_\"')]{{0,6}}(?:\r?\n[ \t>]{{0,8}}){{0,2}}"
         rf"(?:(?:user|human|answer|assistant|agent|a):[ \t]{{0,4}})?{_ANSWER}"
     )
     for only, question in _QUESTION.items()
 }
 """A question for a secret, and the first word of what follows, which is the answer if it is random."""
-_ASKS: Final = {only: re.compile(f"{question})") for only, question in _QUESTION.items()}
-_ANSWERS: Final = re.compile(rf"\s{{0,99}}{_ANSWER}", re.IGNORECASE)
+_ASKS: Final = {only: compile_later(f"{question})") for only, question in _QUESTION.items()}
+_ANSWERS: Final = compile_later(rf"\s{{0,99}}{_ANSWER}", re.IGNORECASE)
 MOST_OF_QUESTION: Final = 400
 """So far before its end, a turn may ask for the secret with which the next one begins."""
-_OF_PARTS = re.compile(r"\w[:=<>]+\w")
-_BRACED = re.compile(r"\b(?:pwd|password)\s?=\s?\{(?P<value>[^{}\s]{6,128})\}")
-_SECTION = re.compile(
+_OF_PARTS = compile_later(r"\w[:=<>]+\w")
+_BRACED = compile_later(r"\b(?:pwd|password)\s?=\s?\{(?P<value>[^{}\s]{6,128})\}")
+_SECTION = compile_later(
     r"(?:^|\n)(?P<indent>[ \t]{0,40})(?:\[(?:[\w-]{1,30}\.)?(?:secrets?|credentials)(?:\.[\w.-]{1,40})?\]"
     r"|(?:[\w-]{0,30}[_-])?(?:secrets?|credentials):)[ \t]{0,8}(?:#[^\n]{0,200})?(?=\r?\n)"
 )
 _SECTION_MARKS: Final = ("secret", "credential")
 _SECTION_NAMES: Final = (*_SECTION_MARKS, "credentials")
-_ENTRY = re.compile(
+_ENTRY = compile_later(
     r"(?P<gap>(?>(?:\r?\n[ \t]{0,40}(?:[#;][^\n]{0,400})?(?=\r?\n)){0,20}))"  # blank lines and comments
     r"\r?\n(?P<indent>[ \t]{0,40}(?:-[ \t]{1,8})?)[\"']?(?P<key>[\w. -]{1,64})[\"']?[ \t]{0,8}(?P<sign>[:=])[ \t]{0,8}"
     r"[\"']?(?P<value>[^\s\"']{0,512})(?P<ends>[\"']?,?[ \t]{0,9}(?:[#;]|\r?(?=\n)|\Z))?[^\n]{0,400}"
@@ -111,36 +112,36 @@ _NAMING: Final = (
 )
 """The entries of a section that say whose secrets these are, or where they are kept."""
 _LIST: Final = {
-    only: re.compile(
+    only: compile_later(
         rf"(?P<name>{NAME_WORDS[only]})(?:s[\"']?\s{{0,4}}(?::?=|:)\s{{0,4}}(?:(?:new\s?)?\w{{0,12}}\[\]\s?\w{{0,12}}\s?)?[\[({{]"
         r"|[\"']?\s{0,4}[:=]\s{0,4}\[)"
     )
     for only in (True, False)
 }
-_ITEM = re.compile(
+_ITEM = compile_later(
     r"\s{0,40}(?:[\"']?(?P<key>[\w.-]{1,64})[\"']?\s{0,4}[:=]\s{0,4})?[\"']?(?P<value>[^\s\"',\]})]{1,256})[\"']?\s{0,4}"
     r"(?:,|(?=[\]})])|(?<=[\"']\s)(?=[\"']))"
 )
-_TOKEN = re.compile(r"[\w+/=.-]{8,256}")
+_TOKEN = compile_later(r"[\w+/=.-]{8,256}")
 """What credentials are made of, and the parts of a grammar (``tokens = {…}``) are not."""
-_INSERT = re.compile(
+_INSERT = compile_later(
     r"\b(?:insert|replace)\s{1,9}(?:(?:ignore|or\s{1,9}[a-z]{5,8})\s{1,9})?into\s{1,9}[\w.\"`\[\]]{1,64}\s{0,9}"
     r"(?:as\s{1,9}\w{1,32}\s{0,9})?\((?P<columns>[^()]{1,512})\)\s{0,9}(?:(?:output|overriding)\s[\w.,*\s]{1,99}?\s)?values?\s{0,9}(?=\()"
 )
-_SQL_PART = re.compile(
+_SQL_PART = compile_later(
     r"'(?P<single>(?>(?:[^'\\]|\\.|''){0,1024}))'|\"(?P<double>(?>(?:[^\"\\]|\\.|\"\"){0,1024}))\""
     r"|\\{1,3}[\"'](?P<escaped>[^\"'\\]{0,256})\\{1,3}[\"']|(?P<sign>[(),])|[^(),'\"\\]{1,256}|['\"\\]",
     re.DOTALL,
 )
 """A string of a row of values (in double quotation marks: MySQL, SQLite), a sign between them, or anything else."""
-_COLUMN: Final = re.compile(rf"[\"`\[\s]{{0,9}}\w{{0,40}}?(?P<name>{NAME_WORDS[False]})[\"`\]\s]{{0,9}}")
+_COLUMN: Final = compile_later(rf"[\"`\[\s]{{0,9}}\w{{0,40}}?(?P<name>{NAME_WORDS[False]})[\"`\]\s]{{0,9}}")
 
 
-_ANCHOR = re.compile(
+_ANCHOR = compile_later(
     r"(?<=\s)&([\w.-]{1,64})\s{1,40}(?:\"([^\"\n]{1,256})\"|'([^'\n]{1,256})'|([^\s\"'{}\[\]&*|>#]\S{0,255}))"
 )
 _ALIAS: Final = {
-    only: re.compile(rf"(?:{words})[\"']?:\s{{1,8}}\*([\w.-]{{1,64}})") for only, words in NAME_WORDS.items()
+    only: compile_later(rf"(?:{words})[\"']?:\s{{1,8}}\*([\w.-]{{1,64}})") for only, words in NAME_WORDS.items()
 }
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import html
-import re
 import unicodedata
 from array import array
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
+
+from signet_actors.domain.lazy_patterns import compile_later
 
 _IMITATIONS: Final = {
     "a": "\u0430\u03b1\u0251",
@@ -52,7 +53,7 @@ _IMITATIONS: Final = {
     ":": "\u02d0\ua789\ufe55",
     "=": "\ua78a\u2550",
 }
-_ESCAPED: Final = re.compile(
+_ESCAPED: Final = compile_later(
     "\x1b\\[[0-9;?]{0,32}[A-Za-z]|[\x7f\u00ad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufeff]+"
     r"|(?:%|\\u00|\\x)(?P<code>[2-7][0-9A-Fa-f])|\\(?P<sign>[=:])"
     r"|&(?:amp;){0,3}(?P<entity>\#[0-9]{1,7};|\#[xX][0-9A-Fa-f]{1,6};|[A-Za-z][A-Za-z0-9]{1,30};)"
@@ -72,7 +73,7 @@ def _table() -> dict[int, str]:
 
 
 _TABLE: Final = _table()
-_IMITATING: Final = re.compile(f"[{''.join(chr(code) for code in _TABLE if code < 0x10000)}\U0001d400-\U0001d7ff]+")
+_IMITATING: Final = compile_later(f"[{''.join(chr(code) for code in _TABLE if code < 0x10000)}\U0001d400-\U0001d7ff]+")
 """To translate all of a text takes a dictionary look-up for each of its characters, which may be Chinese."""
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.redaction.literals import TYPE, WRAPPED
 from signet_actors.domain.redaction.secret_names import KEY_OWNERS, SAID, Said, is_password_name, secret_names
 from signet_actors.domain.redaction.values import (
@@ -100,14 +101,14 @@ def _name_pattern(words: str, said: Said) -> str:
         (?P<mark>(?>(?:{_EMPHASIS}(?=[^\s*_~]))?))"""
 
 
-_NAME: Final = {only: re.compile(_name_pattern(words, SAID[only]), re.VERBOSE) for only, words in NAME_WORDS.items()}
-_OPEN_QUOTE = re.compile(r"""(?P<escapes>\\{0,8}+)(?P<mark>["'`])(?:(?P=mark){2}(?=[^\s"'`]))?|&quot;|&\#3[49];""")
-_STOPS: Final = {mark: re.compile(rf"\s|(?<!\\){mark}") for mark in "\"'`"}
-_ESCAPED_STOPS: Final = {mark: re.compile(rf"\s|{mark}") for mark in "\"'`"}
-_ENTITY_STOP = re.compile(r"\s|&(?:quot|\#3[49]);")
-BARE_STOP = re.compile(r"""[\s"'`,;|<>\])}\u2018-\u201f\u00bb\u203a\u3000-\u9fff\uac00-\ud7a3]""")
-_END_OF_LINE = re.compile(r"[.,;)\]}\"'`*_~]{0,5}(?:</[a-z0-9]{1,10}>){0,3}[ \t|]{0,8}(?:[\r\n]|$)")
-_VALUE_ENDS = re.compile(
+_NAME: Final = {only: compile_later(_name_pattern(words, SAID[only]), re.VERBOSE) for only, words in NAME_WORDS.items()}
+_OPEN_QUOTE = compile_later(r"""(?P<escapes>\\{0,8}+)(?P<mark>["'`])(?:(?P=mark){2}(?=[^\s"'`]))?|&quot;|&\#3[49];""")
+_STOPS: Final = {mark: compile_later(rf"\s|(?<!\\){mark}") for mark in "\"'`"}
+_ESCAPED_STOPS: Final = {mark: compile_later(rf"\s|{mark}") for mark in "\"'`"}
+_ENTITY_STOP = compile_later(r"\s|&(?:quot|\#3[49]);")
+BARE_STOP = compile_later(r"""[\s"'`,;|<>\])}\u2018-\u201f\u00bb\u203a\u3000-\u9fff\uac00-\ud7a3]""")
+_END_OF_LINE = compile_later(r"[.,;)\]}\"'`*_~]{0,5}(?:</[a-z0-9]{1,10}>){0,3}[ \t|]{0,8}(?:[\r\n]|$)")
+_VALUE_ENDS = compile_later(
     r"[,;)\]}\u201c-\u201e\u00bb\u3000-\u9fff\uac00-\ud7a3]|</|[*_~]{1,3}[\s.,;]|[ \t]{1,8}(?:[(|/\u2013\u2014-]"
     r"|(?:for|on|at|in|to|of|from|and|or|with|as|if|when|until|but|user|username|login|host|db"
     r"|f\u00fcr|auf|bei|im|zum|zur|und|oder|mit|works|geht|funktioniert|marche|funciona|\u3067\u3059|\uc785\ub2c8\ub2e4)\b)",
@@ -123,7 +124,7 @@ _OWNERS: Final = (
 )
 """Words that may directly precede a name in lower case: ``authtoken``, ``clientsecret``."""
 _SQL_BEFORE: Final = ("with ", "encrypted ", "set ")
-_SQL_ACCOUNT_BEFORE = re.compile(
+_SQL_ACCOUNT_BEFORE = compile_later(
     r"(?:(?:create|alter|replace|set)\s+(?:user|role|profile)\s+(?:if\s+(?:not\s+)?exists\s+)?"
     r"|(?:connect|grant\s[^;\n]{1,24})\s+to\s+|\b(?:to|user|role)\s+(?=['\"`]|[^\s@]{1,32}@)|['\"`],\s*)"
     r"(?!(?:accounts?|entries|objects?|records?|rows?)\s)"
@@ -136,7 +137,7 @@ _ASSIGNMENTS: Final = frozenset(
 )
 _EMPHASES: Final = ("***", "**", "__", "*", "_", "~~")
 _APPOSITIONS: Final = (",", "(")
-_IS_SAID = re.compile(
+_IS_SAID = compile_later(
     r"[,)]{1,2}+\s(?:is|was|has|had|will|must|should|shall|can|may|might|needs?|expires?d?|changes?d?|changed|works?|worked"
     r"|opens?|unlocks?|protects?|applies|gets|got|belongs|stopped|stays|remains|no longer|never"
     r"|ist|war|hat|wird|wurde|muss|soll|sollte|darf|kann|gilt|l(?:\u00e4|a\u0308)uft|funktioniert|geht|bleibt|geh(?:\u00f6|o\u0308)rt"
@@ -146,7 +147,7 @@ _IS_SAID = re.compile(
 )
 """What is said of a password whose value stands between commas or in brackets: ``the password, hunter2, must …``."""
 _BRACKETS: Final = ("(", "[", "\u3010", "\u300c", "\u300e", "\u300a")
-_OPTION_BEFORE = re.compile(r"(?:^|[\s\"'`])--[a-z0-9-]{0,40}$")
+_OPTION_BEFORE = compile_later(r"(?:^|[\s\"'`])--[a-z0-9-]{0,40}$")
 _WORDS_OF_PROSE: Final = ("pass",)
 """In capitals and alone, these are names only before ``=`` or a quote: ``PASS: TestLogin2`` is a test result."""
 _PASS_OWNERS: Final = (
@@ -158,7 +159,7 @@ _BETWEEN_TWO: Final = (", ", "/ ", " and ", " und ")
 _WIFI: Final = ("wifi", "wi-fi", "wlan", "wpa", "wpa2", "wpa3", "network", "hotspot")
 _SHORT_NAMES: Final = ("pw", "psk", "mdp")
 """Without a sign, these are in no sentence about passwords."""
-_ACCOUNT_BEFORE = re.compile(
+_ACCOUNT_BEFORE = compile_later(
     r"(?<!\w)(?:(?:sudo|root|admin|wi-?fi|wlan|ssh|ftp|smtp|vpn|nas|pi|zip|pdf|master|router|database|db|server|user|login|e?mail|e-mail)"
     r"(?:'s)?[ -](?:(?:with|mit|avec|con)\s)?"
     r"|root|sudo|wlan|(?:user(?:name)?|ssh|login|account|ssid|wi-?fi|wlan|benutzer(?:name)?|nutzer|konto|utilisateur|identifiant"
@@ -166,8 +167,8 @@ _ACCOUNT_BEFORE = re.compile(
 )
 """Who has the password that follows its name without a sign: ``sudo password``, ``user anna, password``."""
 _MAX_PARAMETER_CHARS: Final = 4096
-_PHRASES: Final = {mark: re.compile(rf"[^\r\n\\{mark}]{{8,128}}+(?=\\{{0,8}}+{mark})") for mark in "\"'`"}
-_PARAMETER_BEFORE = re.compile(r"[?&][\w.-]{0,40}$")
+_PHRASES: Final = {mark: compile_later(rf"[^\r\n\\{mark}]{{8,128}}+(?=\\{{0,8}}+{mark})") for mark in "\"'`"}
+_PARAMETER_BEFORE = compile_later(r"[?&][\w.-]{0,40}$")
 _TRAILING: Final = ".,:\\"
 _TRAILING_MARKS: Final = _TRAILING + "!?"
 """``!`` and ``?`` after a value may end the sentence or belong to the password: not checked, but replaced with it."""
@@ -178,11 +179,11 @@ _COMPOUND_CHARS: Final = 8
 _MIN_CREDENTIAL_DIGITS: Final = 16
 """Minimum length of a credential that consists only of digits. A shorter number is a limit or a size."""
 
-_REPLACED = re.compile(r"(?:replac|swap|chang|updat|overwrit|ersetz|remplac|reemplaz|sostitu)[^\n.]{0,40}\Z")
-_PART_OF_CODE = re.compile(r"\[\d{1,4}\]|some\s?\($|value[\"']?\s{0,4}:")
+_REPLACED = compile_later(r"(?:replac|swap|chang|updat|overwrit|ersetz|remplac|reemplaz|sostitu)[^\n.]{0,40}\Z")
+_PART_OF_CODE = compile_later(r"\[\d{1,4}\]|some\s?\($|value[\"']?\s{0,4}:")
 """A token of a lexer or of a design, rather than one that opens something, may stand here."""
 
-_CLOSING_TAG = re.compile(
+_CLOSING_TAG = compile_later(
     r"<\\?/(?:[\w.-]{1,32}+:)?(?P<name>[\w.-]{0,64}?(?P<password>pass(?:w(?:or[dt]|d)|phrase|code)|pwd|kennwort)"
     r"|[\w.-]{0,64}?(?:secret|token|api[_-]?key|accesskey|privatekey|secretkey|credential))>"
 )

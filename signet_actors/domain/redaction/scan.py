@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
+from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.normalization import collapsed, sanitize_text, storage_content
 from signet_actors.domain.redaction import commands, written_credentials
 from signet_actors.domain.redaction.kubernetes import MANIFEST_MARK, manifest_values
@@ -44,24 +45,24 @@ MAX_CACHED_TEXTS: Final = 4096
 Kinds = tuple[str, ...]
 """The kinds of the secrets that were replaced, without duplicates, in the order of the text."""
 
-_WORD = re.compile(r"[^\s\ufeff]+")  # the words that ``collapsed`` joins by one space
+_WORD = compile_later(r"[^\s\ufeff]+")  # the words that ``collapsed`` joins by one space
 
 _MARK: Final = "[REDACTED:{kind}]"
-_PERCENT: Final = re.compile("%[2-7][0-9A-Fa-f]")
-_TELLING: Final = re.compile(r"[\d!@#$%^&*+=?~]")
+_PERCENT: Final = compile_later("%[2-7][0-9A-Fa-f]")
+_TELLING: Final = compile_later(r"[\d!@#$%^&*+=?~]")
 _LEAST_REPEATED: Final = 6
 _MOST_REPEATED: Final = 50
 """Different secrets of a text whose further places are looked for."""
 _ESCAPE_CHARS: Final = 32
-_ESCAPE_END = re.compile(
+_ESCAPE_END = compile_later(
     r"(?:(?:\x1b|\\x1b|\\033|\\e|\\u001b|\^\[)\[[0-9;?]{0,16}[a-z]|\[[0-9;]{1,16}m"
     r"|\\(?:[abefnrtv0]|[0-7]{3}|x[0-9a-f]{2}|u[0-9a-f]{4}|u\{[0-9a-f]{1,6}\})|[%=][0-9a-f]{2})\Z",
     re.IGNORECASE,
 )
 """A colour of a terminal, or a character that is written by its number: no part of a word, although letters end it."""
 
-_NAME_BEFORE: Final = re.compile(r"[A-Za-z0-9][._-]?\Z")
-_NAME_BEHIND: Final = re.compile(r"[._-]?[A-Za-z0-9]")
+_NAME_BEFORE: Final = compile_later(r"[A-Za-z0-9][._-]?\Z")
+_NAME_BEHIND: Final = compile_later(r"[._-]?[A-Za-z0-9]")
 _SCANNERS: Final = 4
 """How many scanners may find the same secret: by its format, by its name, by a command, and by a header."""
 

@@ -6,10 +6,10 @@ sqlite3(1) for the tables that they print.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.redaction.named_values import NAME_WORDS
 from signet_actors.domain.redaction.secret_names import is_password_name
 from signet_actors.domain.redaction.values import (
@@ -25,18 +25,18 @@ from signet_actors.domain.redaction.values import (
 )
 
 _COLUMN = {
-    only: re.compile(rf"(?:[\w.-]{{1,20}}[ _-]){{0,2}}(?P<name>{NAME_WORDS[only]})[0-9]?|keys?")
+    only: compile_later(rf"(?:[\w.-]{{1,20}}[ _-]){{0,2}}(?P<name>{NAME_WORDS[only]})[0-9]?|keys?")
     for only in (True, False)
 }
-_QUOTED_CELL = re.compile(r'[ \t]*+"([^"]*+(?>(?:""[^"]*+)*))"[ \t\r]*+')
+_QUOTED_CELL = compile_later(r'[ \t]*+"([^"]*+(?>(?:""[^"]*+)*))"[ \t\r]*+')
 """A cell of comma-separated lines in quotation marks: a quotation mark in it is doubled."""
 _BLANKS: Final = "  "
 _SEPARATORS: Final = ("|", "\t", ";", ",", _BLANKS)
 _DRAWN: Final = ("|", _BLANKS)
 _BARS: Final = dict.fromkeys((0x2502, 0x2503, 0x2551), "|")
-_RULE = re.compile(r"[|>:\s]*+[-+=\u2500-\u257f][-+=|:\s\u2500-\u257f]*+")
-_WORDS = re.compile(r"\S++(?> \S++)*")
-_CELL = re.compile(r"[\w .*`\"'()-]{0,60}")
+_RULE = compile_later(r"[|>:\s]*+[-+=\u2500-\u257f][-+=|:\s\u2500-\u257f]*+")
+_WORDS = compile_later(r"\S++(?> \S++)*")
+_CELL = compile_later(r"[\w .*`\"'()-]{0,60}")
 _MARKS: Final = "*_~`\"'"
 _AROUND: Final = " \t\r*_`\"'"
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.redaction.values import may_be_real_token
 
 MAX: Final = 4096
@@ -47,8 +48,8 @@ class TokenFormat:
 
 
 CONTEXT_CHARS: Final = 100
-TOKEN_END: Final = re.compile(r"[A-Za-z0-9_-]*+")
-BASE64_END: Final = re.compile(r"[A-Za-z0-9+/=_-]*+")
+TOKEN_END: Final = compile_later(r"[A-Za-z0-9_-]*+")
+BASE64_END: Final = compile_later(r"[A-Za-z0-9+/=_-]*+")
 DIGITS: Final = "0123456789"
 HEX_CHARS: Final = "0123456789abcdef"
 
@@ -68,5 +69,5 @@ def token_format(
 ) -> TokenFormat:
     """Return the format of the tokens that begin with one of ``marks``."""
     return TokenFormat(
-        kind, document, marks, re.compile(pattern), accept, context, back, back_chars, ends, glue, after_mark
+        kind, document, marks, compile_later(pattern), accept, context, back, back_chars, ends, glue, after_mark
     )

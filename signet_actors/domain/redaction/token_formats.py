@@ -8,9 +8,9 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 from typing import Final
 
+from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.redaction.service_token_formats import SERVICE_FORMATS
 from signet_actors.domain.redaction.token_format import (
     ALNUM,
@@ -43,7 +43,7 @@ def is_aws_secret(token: str) -> bool:
     return all(any(map(kind, token)) for kind in kinds) and may_be_real_token(token)
 
 
-AWS_SECRET: Final = re.compile(r"(?<![A-Za-z0-9/+=_-])[A-Za-z0-9/+]{40}+(?![A-Za-z0-9/+=_-])")
+AWS_SECRET: Final = compile_later(r"(?<![A-Za-z0-9/+=_-])[A-Za-z0-9/+]{40}+(?![A-Za-z0-9/+=_-])")
 """The secret of an access key id. Searched only close to an id, because a digest has the same format."""
 AWS_SECRET_CHARS: Final = 200
 
@@ -79,7 +79,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         rf"gl(?:pat|dt|rtr?|cbt|ptt|ft|imt|agent|soat|ffct|wt)-{WORD}{{20,300}}+",
         *("glpat-", "gldt-", "glrt-", "glrtr-", "glcbt-", "glptt-", "glft-", "glimt-", "glagent-", "glsoat-"),
         *("glffct-", "glwt-"),
-        ends=re.compile(r"[A-Za-z0-9_.-]*+(?<!\.)"),
+        ends=compile_later(r"[A-Za-z0-9_.-]*+(?<!\.)"),
         glue="",
     ),
     token_format("gitlab-token", _GITLAB, rf"gloas-{ALNUM}{{64}}", "gloas-"),
@@ -90,7 +90,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         r"xox[abcdeoprs](?:\.xox[bp])?-(?>(?:[0-9A-Za-z%]{1,255}+-?+){1,12})",
         *("xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxe.", "xoxo-", "xoxp-", "xoxr-", "xoxs-"),
         accept=lambda token: len(token) >= 20 and may_be_real_token(token),
-        ends=re.compile(r"[A-Za-z0-9_%-]*+"),
+        ends=compile_later(r"[A-Za-z0-9_%-]*+"),
         glue="",
     ),
     token_format("slack-token", _SLACK, r"xapp-\d-[A-Za-z0-9-]{20,255}+", "xapp-"),

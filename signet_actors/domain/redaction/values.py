@@ -6,21 +6,23 @@ import binascii
 import re
 from typing import Final
 
+from signet_actors.domain.lazy_patterns import compile_later
+
 SecretSpan = tuple[str, int, int]
 """A secret in a text: kind, start and end."""
 
 MAX_CHECKED_CHARS: Final = 256
 """Number of characters of a value that are checked."""
 
-_DIGIT = re.compile(r"[0-9]")
-_LOWER = re.compile(r"[a-z]")
-_UPPER = re.compile(r"[A-Z]")
-_SPECIAL = re.compile(r"[^A-Za-z0-9_./\-]")
-_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
-_WORD_MARK = re.compile(r"[-_/]")
-_TOKEN_LIKE = re.compile(r"[A-Za-z0-9+/=_\-]{20,256}+")
+_DIGIT = compile_later(r"[0-9]")
+_LOWER = compile_later(r"[a-z]")
+_UPPER = compile_later(r"[A-Z]")
+_SPECIAL = compile_later(r"[^A-Za-z0-9_./\-]")
+_LETTER_OR_DIGIT = compile_later(r"[^\W_]")
+_WORD_MARK = compile_later(r"[-_/]")
+_TOKEN_LIKE = compile_later(r"[A-Za-z0-9+/=_\-]{20,256}+")
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = compile_later(
     r"(?:x{3,256}+|\*{3,256}+|\.{3,256}+|-{3,256}+|pass(?:word|wort|wd|phrase|code)?|kennwort|pwd|secret|token"
     r"|changeme|change[-_]me|example|sample|redacted|hidden|masked|encrypted|required|optional|string|value|text|empty"
     r"|1password|none|null|nil|true|false|undefined|todo|tbd|here|test|user|username|root|admin|foo|bar|baz|file|env|prompt|stdin"
@@ -32,8 +34,8 @@ _PLACEHOLDER_PARTS: Final = (
     *("example", "placeholder", "redacted", "dummy", "changeme", "***", "....", "<", "\u2026", "${", "{{", "%("),
 )
 """In lower case. Searched one by one, because a single pattern of them takes twenty times as long."""
-_YOUR = re.compile(r"(?<![a-z])your[-_]")
-_REFERENCE = re.compile(
+_YOUR = compile_later(r"(?<![a-z])your[-_]")
+_REFERENCE = compile_later(
     r"(?:arn|urn):.{0,256}"
     r"|\d{4}-\d\d-\d\d(?:[T_].{0,40})?"
     r"|(?>(?:[\w.@-]{1,99}+/){1,20})[\w@-]{0,99}(?:\.[\w@-]{1,99}){0,9}\.[a-z]\w{0,4}"
@@ -43,13 +45,13 @@ _REFERENCE = re.compile(
     re.IGNORECASE,
 )
 """A resource name, a date, a file, the next name in a list, or a key combination."""
-_AFTER_SYMBOL = re.compile(
+_AFTER_SYMBOL = compile_later(
     r"\$[A-Z_][A-Z0-9_]{0,256}|\$[A-Za-z_]{0,256}+\d?[A-Za-z_]{0,256}+|\$\w{1,256}+[-:/.\[>(].{0,256}"  # $NAME, $a->b
     r"|@[^A-Z]{0,256}|@.{0,256}/.{0,256}|#[0-9A-Fa-f]{1,256}+|[@#$]\d{1,256}+"  # @file, @scope/Name, #1234, $1
 )
 """A reference that begins with a symbol."""
-_PHRASE = re.compile(r"[A-Za-z0-9]{1,40}+(?>(?: [A-Za-z0-9]{1,40}+){2,24})")
-_WORD_WITH_DIGITS = re.compile(r"[A-Za-z]{1,20}+\d{1,9}+[A-Za-z]{1,20}+\d{1,9}+[A-Za-z]{0,20}+")  # Tr0ub4dor
+_PHRASE = compile_later(r"[A-Za-z0-9]{1,40}+(?>(?: [A-Za-z0-9]{1,40}+){2,24})")
+_WORD_WITH_DIGITS = compile_later(r"[A-Za-z]{1,20}+\d{1,9}+[A-Za-z]{1,20}+\d{1,9}+[A-Za-z]{0,20}+")  # Tr0ub4dor
 _TEXT_ABOUT_PASSWORDS: Final = """
     a admin again always an and any are argon as at bcrypt be been before but by can cannot change changed char
     character characters check config confirm confirmation current default digit digits do does email empty
@@ -64,7 +66,7 @@ _TEXT_ABOUT_PASSWORDS: Final = """
     contenir doit est merci moins obligatoire saisir votre
     contener debe es incorrecta letras menos obligatoria por repita tener tu
 """
-_JOINED_WORDS = re.compile(r"[A-Za-z][a-z]{2,8}(?:-[A-Za-z][a-z]{2,8}){3,9}")
+_JOINED_WORDS = compile_later(r"[A-Za-z][a-z]{2,8}(?:-[A-Za-z][a-z]{2,8}){3,9}")
 _LEAST_HYPHENS: Final = 3
 _NAMING: Final = """
     about account admin and api app are ask auth available banner base button cache change changed check cluster config
@@ -83,23 +85,23 @@ _WORDS_ABOUT_PASSWORDS: Final = frozenset(_TEXT_ABOUT_PASSWORDS.split())
 """Words of messages about passwords. A passphrase in lower case contains none of them."""
 _MOST_OF_PASSWORD: Final = 4
 _MOST_OF_VALUE: Final = 8
-_SIGN_IN_WORD = re.compile(r'[^\W\d][^\w\s]?[,;"|][^\W\d]|\d[,;"|][^\W\d]|[^\W\d][,;"|]\d')
+_SIGN_IN_WORD = compile_later(r'[^\W\d][^\w\s]?[,;"|][^\W\d]|\d[,;"|][^\W\d]|[^\W\d][,;"|]\d')
 """A sign that separates cells or ends them, between letters: neither a number nor a clause."""
-_WORD_END = re.compile(r"[\s,;\"|]+")
+_WORD_END = compile_later(r"[\s,;\"|]+")
 _SEED_WORDS: Final = (12, 15, 18, 21, 24)
-_BASE64 = re.compile(r"[A-Za-z0-9+/]{40}")
-_CASE_CHANGE: Final = re.compile("[a-z][A-Z]")
-_TWO_CAPITALS: Final = re.compile("[A-Z][A-Z]")
+_BASE64 = compile_later(r"[A-Za-z0-9+/]{40}")
+_CASE_CHANGE: Final = compile_later("[a-z][A-Z]")
+_TWO_CAPITALS: Final = compile_later("[A-Z][A-Z]")
 _LEAST_CASE_CHANGES: Final = 2
-_SAME_CHARACTER = re.compile(r"([A-Za-z0-9])\1{5}")
-_ALGORITHM = re.compile(
+_SAME_CHARACTER = compile_later(r"([A-Za-z0-9])\1{5}")
+_ALGORITHM = compile_later(
     r"(?:sha|md|base|utf|aes|des|hs|rs|es|ps|ed|rsa|argon|bcrypt|scrypt|pbkdf|hmac|oauth|http|tls|fido)[-_]?\d[-\w]{0,20}"
     r"|v?\d{1,9}(?:\.\d{1,9}){1,6}(?:[-+][\w.]{0,20})?|v\d{1,4}(?:(?:alpha|beta|rc)\d{1,2}|[-+][\w.]{0,20})?",
     re.IGNORECASE,
 )
-_WORDS_AND_NUMBER = re.compile(r"[A-Za-z]{1,256}+\d[-\w]{0,256}+")  # OAuth2Bearer
-_WORDS_AND_INDEX = re.compile(r"[A-Za-z]{1,40}+(?>(?:[-_./][A-Za-z]{1,40}+){0,12})[-_./]?\d{1,6}")  # cache-server-12
-_COUNTED_OR_NUMBERED = re.compile(
+_WORDS_AND_NUMBER = compile_later(r"[A-Za-z]{1,256}+\d[-\w]{0,256}+")  # OAuth2Bearer
+_WORDS_AND_INDEX = compile_later(r"[A-Za-z]{1,40}+(?>(?:[-_./][A-Za-z]{1,40}+){0,12})[-_./]?\d{1,6}")  # cache-server-12
+_COUNTED_OR_NUMBERED = compile_later(
     r"\d[\d.,]{0,20}+[+%]?|\d{1,3}+-?[A-Za-z]{1,20}+(?>(?:-[A-Za-z]{1,20}+){0,4})"  # 90,000, 10-digit, 16chars
     r"|[A-Za-z]{1,40}+(?>(?:[-_./][A-Za-z]{1,40}+){0,12})[-_./]\d{1,6}"  # OPS-1234, cache-server-12
     r"|(?:\d{1,6}(?:\.\d{1,3})?(?:[mun]?s|[mhdwy]|[kmgt]i?b?)){1,5}"  # 24h30m, 512Mi
@@ -108,7 +110,7 @@ _COUNTED_OR_NUMBERED = re.compile(
     re.IGNORECASE,
 )
 """A quantity, or a noun with its number."""
-_NAME_IN_CODE = re.compile(
+_NAME_IN_CODE = compile_later(
     r"[A-Z][A-Z0-9]{0,99}+(?>(?:_[A-Z0-9]{1,99}+){1,20})"  # GITHUB_TOKEN_2
     r"|[A-Za-z][a-z]{0,99}+\d?(?>(?:_[a-z]{1,99}+\d?){1,20})"  # openai_api_key2
     r"|[A-Za-z_]\w{0,99}+(?>(?:(?:\.|::|->|\?\.)[A-Za-z_]\w{0,99}+){1,20})"  # settings.api_key, process.env.KEY2
@@ -116,18 +118,18 @@ _NAME_IN_CODE = re.compile(
 )
 
 
-_WORD_AND_NUMBER = re.compile(r"[A-Z][a-z]{2,19}+\d{2,6}|[A-Za-z]{3,20}+\d{3,6}")  # Winter2025
-_DIGIT_FOR_LETTER = re.compile(r"[a-z]\d{1,3}(?=[a-z])")  # h0rse
+_WORD_AND_NUMBER = compile_later(r"[A-Z][a-z]{2,19}+\d{2,6}|[A-Za-z]{3,20}+\d{3,6}")  # Winter2025
+_DIGIT_FOR_LETTER = compile_later(r"[a-z]\d{1,3}(?=[a-z])")  # h0rse
 _KEY_CHARS: Final = 20
 _ALL_KINDS: Final = 4
-_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
-_SYMBOL = re.compile(r"[!$%^&+?]")
-_SYMBOL_OF_NO_PATH = re.compile(r"[!@$%^&*+]")
-_PART_OF_PATH = re.compile(r"[:/.=(){}\[\]#]|@v?\d")
+_ULID = compile_later(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_SYMBOL = compile_later(r"[!$%^&+?]")
+_SYMBOL_OF_NO_PATH = compile_later(r"[!@$%^&*+]")
+_PART_OF_PATH = compile_later(r"[:/.=(){}\[\]#]|@v?\d")
 _BASE64_CHARS: Final = 16
-_BASE64_TEXT = re.compile(r"[A-Za-z0-9+/]{16,4096}+={0,2}")
-_CHANGES = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
-_ID_OR_PLACE = re.compile(
+_BASE64_TEXT = compile_later(r"[A-Za-z0-9+/]{16,4096}+={0,2}")
+_CHANGES = compile_later(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
+_ID_OR_PLACE = compile_later(
     r"[0-9a-f-]{7,64}|0x[0-9a-f]{1,40}"  # a commit, a digest, a UUID or an address
     r"|[\w./\\-]{1,200}\.[a-z]\w{0,4}[:#].{0,256}"  # login.tsx:42
     r"|[\w.+-]{1,99}@[\w-]{1,99}(?:\.[\w-]{1,99}){1,5}"
@@ -135,10 +137,10 @@ _ID_OR_PLACE = re.compile(
     re.IGNORECASE,
 )
 
-_HEX = re.compile(r"(?=\d*[a-f])[0-9a-f]{16,64}")
+_HEX = compile_later(r"(?=\d*[a-f])[0-9a-f]{16,64}")
 _HEX_KEY_CHARS: Final = (16, 32, 48, 64)
 
-BLOB_END = re.compile(
+BLOB_END = compile_later(
     r"[A-Za-z0-9+/]*+={0,2}"
     r"(?>(?:(?<=[A-Za-z0-9+/]{40})[ \t]{0,16}\r?\n[ \t]{0,16}"
     r"(?:[A-Za-z0-9+/]{16,512}+={0,2}|[A-Za-z0-9+/]{2,15}+={1,2})(?=\s|$)){0,400})"
@@ -442,8 +444,8 @@ def is_url_password(value: str) -> bool:
     )
 
 
-_CHARACTER_CODE = re.compile("%[2-7][0-9A-Fa-f]")
-_PORT = re.compile(r"\d{1,5}[?#,;]")
+_CHARACTER_CODE = compile_later("%[2-7][0-9A-Fa-f]")
+_PORT = compile_later(r"\d{1,5}[?#,;]")
 
 
 def _kinds(value: str) -> int:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.redaction.named_values import (
     BARE_STOP,
     CLOSE,
@@ -76,14 +77,14 @@ _OF: Final = (
 """What may stand between a word and its sign: ``(GitHub)``, ``for the router``."""
 _NO_SIGN: Final = r"(?(of)(?!)|(?<=\s))"
 _PAIR = {
-    only: re.compile(
+    only: compile_later(
         rf"(?<!\w)(?:{_pair_words(ascii_only=only)})(?:{_OF}(?P<sign>{_SIGN})|(?=\s)(?!\s(?:cred|detail))){_OPEN}"
     )
     for only in (True, False)
 }
-_SURE_PAIR: Final = re.compile(r"cred|zugangsdaten|anmeldedaten|logindaten|identifiant|inloggegevens")
+_SURE_PAIR: Final = compile_later(r"cred|zugangsdaten|anmeldedaten|logindaten|identifiant|inloggegevens")
 """These need no sign before ``admin:Winter2025``."""
-_ACCOUNT = re.compile(
+_ACCOUNT = compile_later(
     rf"(?:{_any_of(ACCOUNTS)}|(?:user(?:name)?|(?:be)?nutzer|utilisateur|usuario):? [\w.@-]{{1,32}})"
     rf"[\"'`*]{{0,3}}(?:(?P<no_path>:|[ ]/[ ])|[ ]?/[ ]?)[\"'`*]{{0,3}}(?=[^\s/:])"
 )
@@ -102,32 +103,32 @@ _ACCOUNT_MARKS: Final = (
     "pi/",
     "pi /",
 )
-_TO_LOG_IN = re.compile(
+_TO_LOG_IN = compile_later(
     r"(?<=\s)(?:to (?:log|sign)[ -]?(?:in|on)(?:to)?|zum (?:anmelden|einloggen|login)|pour (?:se connecter|entrer)"
     r"|para (?:entrar|acceder|iniciar|el login)|per (?:accedere|entrare))(?!\w)"
 )
 _LOGINS: Final = ("log", "sign", "anmeld", "meld", "conne", "sesi", "entra", "accede")
 _PURPOSES: Final = ("to log", "to sign", "zum ", "pour se ", "pour entrer", "para ", "per acc", "per entr")
-_PAIR_BEFORE = re.compile(
+_PAIR_BEFORE = compile_later(
     r"(?:^|\s)[\"'`*]{0,3}(?P<user>[\w.@+-]{1,32})[\"'`*]{0,3}(?:(?P<apart> [/:] )| ?[/:] ?)[\"'`*]{0,3}"
     r"(?P<value>[^\s/:\"'`*]{6,64})[\"'`*]{0,3}\s\Z"
 )
-_VERSIONS = re.compile(r"[A-Za-z]{1,32}[\d.]{1,5}/[A-Za-z]{1,32}[\d.]{1,3}")
-_LOGGED_IN = re.compile(
+_VERSIONS = compile_later(r"[A-Za-z]{1,32}[\d.]{1,5}/[A-Za-z]{1,32}[\d.]{1,3}")
+_LOGGED_IN = compile_later(
     r"(?<!\w)(?:(?:log(?:ged|ging|s)?|sign(?:ed|ing|s)?)[ -]?(?:in|on)(?:to)?(?: [\w.-]{1,30}){0,4}? (?:with|as|using)"
     r"|(?:log-?in|anmeld\w{1,6}|einlogg\w{1,3}|melde?n? (?:dich|sie sich)) mit|conne(?:ct|x)\w{1,5}(?:-\w{3,4})? avec"
     r"|(?:sesi(?:\u00f3|o\u0301?)n|entra\w{0,3}|accede\w{0,2}) con)"
     r" (?:user(?:name)? )?[\"'`*]{0,3}(?P<user>[\w+-]{1,64}|[\w.+-]{1,64}@[\w.-]{1,64})[\"'`*]{0,3} ?[/:] ?[\"'`*]{0,3}"
     r"(?P<value>[^\s/:\"'`*]{6,64})(?![/:\w])(?> an\b)?"
 )
-_USER = re.compile(
+_USER = compile_later(
     r"[ \t]{0,16}(?:[-*+\u2022][ \t]{1,3}|\d{1,2}[.)][ \t]{1,3})?[\"'`*_]{0,3}[^\s\"'`*:/|,;=]{1,64}[\"'`*]{0,3}"
     r"(?:(?P<glued>:(?=\S))|[ \t]{0,3}(?://|[:/|]|->|\u2192)[ \t]{0,3}"
     r"|[ \t]{0,3}(?P<loose>[,;]|(?<=\s)(?:and|und|et|y|e)(?=\s)|(?<=\s))[ \t]{0,3})"
     r"[\"'`*_]{0,3}"
 )
-_LINE_END = re.compile(r"[^\r\n]{0,200}(?:\r?\n|$)")
-_LAST_NAME = {only: re.compile(rf"(?P<name>{NAME_WORDS[only]})(?!\w)") for only in (True, False)}
+_LINE_END = compile_later(r"[^\r\n]{0,200}(?:\r?\n|$)")
+_LAST_NAME = {only: compile_later(rf"(?P<name>{NAME_WORDS[only]})(?!\w)") for only in (True, False)}
 _COPULAS: Final = (
     " is ",
     " was ",
@@ -146,23 +147,23 @@ _COPULAS: Final = (
     " \u00e8 ",
 )
 _CONTEXT_CHARS: Final = 48
-_SAID_BEFORE = re.compile(
+_SAID_BEFORE = compile_later(
     r"\s(?:is|was|as|at|ist|war|als|est|comme|es|como|\u00e9|\u00e8|come|(?:when|if|where)\s(?:it\s|you\s(?:are\s)?)?(?:ask|prompt|want)(?:s|ed)?(?:\sfor)?)\s"
     r"(?:(?:the|my|our|your|its|das|dein|mein|unser|le|la|el|il|o|a)\s)?(?:[\w-]{1,20}\s){0,2}\Z"
 )
-_ENTERED = re.compile(r"\b(?:use|enter|type|try|nimm|utilise|usa)\s[\"'`*]{0,3}\Z")
-_WHOSE = re.compile(
+_ENTERED = compile_later(r"\b(?:use|enter|type|try|nimm|utilise|usa)\s[\"'`*]{0,3}\Z")
+_WHOSE = compile_later(
     r"\s(?:my|our|dein|mein|unser|wi-?fi|wlan|sudo|root|admin|ssh|router|guest|vpn|nas)\s(?:[\w-]{1,20}\s)?\Z"
 )
 _VERB_LAST: Final = [each for each in LANGUAGES.values() if each.after]
-_SAID_LAST = re.compile(
+_SAID_LAST = compile_later(
     rf"(?:{_any_of(' '.join(each.names for each in _VERB_LAST))})(?:\s[^\s:=|()]{{1,30}}){{0,3}}?\s[\"'`\u00ab\u201c]?"
     rf"(?P<value>[^\s\"'`\u00ab\u00bb\u201c\u201d\u2019]{{6,128}})[\"'`\u00bb\u201d\u2019\s]"
     rf"{{1,2}}(?:{_any_of(' '.join(each.after for each in _VERB_LAST))})(?!\w)"
 )
 """The verb of some languages comes last: ``parola … dir``."""
 _AROUND: Final = "*_~`\"',.()<>[]\u201c\u201d\u201e\u00ab\u00bb"
-_PIN = re.compile(
+_PIN = compile_later(
     r"(?<!\w)(?:(?P<sure>puk|passcode|(?:karten|handy)-pin|(?:my|our|card|sim|phone|bank|door|voicemail) pin"
     r"|t(?:\u00fc|u\u0308|ue)rcode"
     r"|digicode|(?:handy|iphone|tresor)[ -]?code|(?:door|gate|garage|keypad|lockbox|unlock)[ -]code)"
@@ -173,20 +174,20 @@ _PIN = re.compile(
     rf"{_OF}(?:(?P<sign>{_SIGN}|\u306f){_OPEN}|(?(sure){_NO_SIGN}|(?!)))"
     r"(?P<value>\d{4,8})(?![\w-]|[.:]\d| ?(?:[\u00b5cmk]?m|ms|px|m?[av]|[kmg]?hz|of|lines|times)\b)"
 )
-_HARDWARE = re.compile(
+_HARDWARE = compile_later(
     r"\b(?:led|gpio|input|output|arduino|esp\w{0,6}|data|clock|header|connector|board|servo|sensor|digital|analog)\s\Z"
 )
 _PIN_MARKS: Final = ("pin", "puk", "rcode", "passcode", "digicode", "geheimzahl", "\u6697\u8a3c\u756a\u53f7", "digo de")
 _DOORS: Final = ("door", "gate", "garage", "keypad", "lockbox", "unlock", "porte", "handy", "iphone", "tresor")
 _NUMBER: Final = r"(?:\d{1,2}[.):]?[ ])?"
-_BETWEEN_WORDS = re.compile(r"[^a-z]+")
-_PASSPHRASE = re.compile(
+_BETWEEN_WORDS = compile_later(r"[^a-z]+")
+_PASSPHRASE = compile_later(
     rf"(?:{_any_of(WORDS_FOR_PHRASES)}){_OF}"
     rf"(?:{_SIGN}|{_NO_SIGN}(?=[\"'`\u201e\u201c\u00ab]|[a-z]{{3,12}}-)){_OPEN}"
     rf"(?P<value>{_NUMBER}[a-z]{{3,12}}+(?:(?:-|,?\s{{1,4}}+){_NUMBER}[a-z]{{3,12}}+){{3,24}})"
     r"(?=[ ]?[\"'`\u201c\u201d\u00bb](?!\w)|[*_~.!]{0,4}(?:</[a-z]{1,10}>)?[ \t]{0,9}(?:[\r\n]|$))"
 )
-_OTP = re.compile(
+_OTP = compile_later(
     r"(?:(?:[th]?otp|2fa|mfa|a2f|authenticator(?:[ -]app)?|two-factor)"
     r"(?P<part>[ _-]?(?:seed|secret|(?:(?:setup|secret)[ _-]?)?key|schl(?:\u00fc|u\u0308?|ue)ssel|geheimnis))?"
     r"|(?P<word>cl(?:\u00e9|e\u0301?)|clave|secreto?|semilla|graine|chave|chiave|seed)"
@@ -194,14 +195,14 @@ _OTP = re.compile(
     rf"{_OF}(?:{_SIGN}|{_NO_SIGN}){_OPEN}"
     r"(?P<value>[a-z2-7]{4}(?:[ -][a-z2-7]{4}){3,15}|[a-z2-7]{16,128}={0,6})(?![\w=])"
 )
-_RECOVERY = re.compile(rf"(?:{_any_of(RECOVERY_WORDS)}){_OF}(?:(?P<sign>{_SIGN})|{_NO_SIGN}){_OPEN}")
+_RECOVERY = compile_later(rf"(?:{_any_of(RECOVERY_WORDS)}){_OF}(?:(?P<sign>{_SIGN})|{_NO_SIGN}){_OPEN}")
 _BEFORE_CODE: Final = r"[\s,;/|*\u2022`\"'+\[({-]{0,12}(?:\d{1,2}[.)] {1,3})?(?:(?:and|und|et|y|e|or) )?[`\"'*]{0,3}"
-_GROUPS = re.compile(
+_GROUPS = compile_later(
     rf"{_BEFORE_CODE}(?P<code>(?=(?:[A-Z ]{{0,9}}\d){{2}})(?=[\d ]{{0,9}}[A-Z])[A-Z0-9]{{4,5}}"
     r"(?: [A-Z0-9]{4,5}){2,7})(?![\w@:=-]|[./]\w)"
 )
 """A code in groups of capitals and digits: ``4F7K 9QXZ 2MNB``."""
-_CODE = re.compile(
+_CODE = compile_later(
     rf"{_BEFORE_CODE}"
     r"(?P<code>\d{4} \d{4}|[a-z0-9]{4,12}(?:-[a-z0-9]{4,12}){0,7})(?![\w@:=-]|[./]\w)"
 )
@@ -226,11 +227,11 @@ _RECOVERY_MARKS: Final = (
     *("r\u00e9cup", "re\u0301cup", "recup", "respaldo", "herstel"),
 )
 _MAX_CODES: Final = 64
-_BOT_TOKEN = re.compile(
+_BOT_TOKEN = compile_later(
     r"(?<![\w.-])([MNO][DTjz](?:[A-Za-z0-9]{21,22}|[A-Za-z0-9]{24}))\.[\w-]{6}\.[\w-]{27,60}(?![\w-])"
 )
-_WIFI = re.compile(r"wifi:(?:[^\n]{0,160};)?p:(?P<value>(?:\\.|[^;\\\n]){1,128})(?=;)")
-_BLOB = re.compile(
+_WIFI = compile_later(r"wifi:(?:[^\n]{0,160};)?p:(?P<value>(?:\\.|[^;\\\n]){1,128})(?=;)")
+_BLOB = compile_later(
     rf"(?<![a-z0-9])(?<!public[ _-])(?<!host[ _-])(?:auth|key|base64|b64|blob|basic){CLOSE}"
     rf"\s{{0,3}}[:=]{_OPEN}(?P<value>[a-z0-9+/]{{24,256}})"
 )

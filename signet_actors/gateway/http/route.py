@@ -31,7 +31,7 @@ from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.field_types import MAX_NAME_CHARS
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.request_fields import FilterFields
-from signet_actors.operations.request_reader import body_warnings, read_request, request_fields
+from signet_actors.operations.request_reader import body_warnings, read_request
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.message import Idempotency, KeyedRequest, Principal, Request
 from signet_actors.protocol.pipeline import ApproveProposal, UndoRun
@@ -467,7 +467,6 @@ Handler = Callable[[Call[RequestT]], Awaitable[HttpResponse]]
 
 def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[Route, ...]:
     """Return the routes of ``operation``, one for each path. ``handler`` answers all of them."""
-    request_fields(operation.lines or operation.request)  # raises at import if a field has no reader
     in_json = operation.in_body and operation.lines is None
     in_query, has_effect, lenient = operation.in_query, operation.has_effect, operation.lenient
     redacts, changes_memories = operation.redacts, operation.changes_memories

@@ -33,6 +33,7 @@ from typing import NoReturn
 import msgspec
 from setproctitle import setproctitle
 
+from signet_actors.domain.lazy_patterns import compile_next
 from signet_actors.errors import ExitCode
 from signet_actors.runtime.processes.parent_death import tie_to_supervisor
 
@@ -42,6 +43,9 @@ READY = b"ready"
 """Sent once, when requests are answered; a program that is not imported yet is imported then."""
 IMPORTED = b"imported"
 """Sent once, when all programs are imported."""
+
+_BETWEEN_PATTERNS_S = 0.02
+"""So the patterns are compiled beside a daemon that starts, within some seconds."""
 
 Program = Callable[[], int | None]
 
@@ -76,11 +80,14 @@ def main() -> int:
         channel.send(READY)
         while True:
             missing = [module for module in modules if module not in programs]
-            if missing and not select.select([channel], [], [], 0)[0]:
-                programs[missing[0]] = _import_program(missing[0])
-                if len(missing) == 1:
-                    channel.send(IMPORTED)
-                continue
+            if not select.select([channel], [], [], 0 if missing else _BETWEEN_PATTERNS_S)[0]:
+                if missing:
+                    programs[missing[0]] = _import_program(missing[0])
+                    if len(missing) == 1:
+                        channel.send(IMPORTED)
+                    continue
+                if compile_next():
+                    continue
             packet, files, _, _ = socket.recv_fds(channel, PACKET_BYTES, MOST_FILES)
             if not packet:
                 break
