@@ -104,6 +104,11 @@ def failing_commits(seed: int) -> Run:
     return simulate(seed, [Fault(1.0 + number / 4, "eio", "writer.after_commit", 1) for number in range(20)])
 
 
+def killed_after_commits(seed: int) -> Run:
+    """The writer is killed between its commits and its answers, twice a second."""
+    return simulate(seed, [Fault(1.0 + number / 2, "point", "writer.after_commit", 1) for number in range(20)])
+
+
 def slow_workers(seed: int) -> Run:
     """Most leases run out before their jobs are done, one time after the other."""
     return simulate(seed, [], slow=1.0, until_s=40.0)
@@ -113,7 +118,7 @@ MUTANTS: list[tuple[Callable[[Patch], str], Callable[[int], Run]]] = [
     (no_fencing, slow_workers),
     (no_kept_replies, simulate),
     (answer_before_commit, simulate),
-    (another_id_for_each_sending, simulate),
+    (another_id_for_each_sending, killed_after_commits),
     (refusal_after_commit, failing_commits),
     (no_backoff, storm),
 ]
