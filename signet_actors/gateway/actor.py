@@ -23,7 +23,6 @@ import msgspec
 
 from signet_actors.config.schema import MULTILINGUAL_MODEL, Config, EmbeddingConfig, GatewayConfig
 from signet_actors.config.workspace import Workspace
-from signet_actors.domain.lazy_patterns import compile_next
 from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.errors import ConfigError, ExitCode
 from signet_actors.gateway.app import Application
@@ -52,8 +51,6 @@ DRAIN_RESERVE_MS = 500
 """The part of the drain grace that is reserved for closing the bus after the last request."""
 LAST_FLUSH_S = 0.3
 """The part of it in which what sessions received last, and what they did, is stored."""
-_BETWEEN_PATTERNS_S = 0.02
-"""So requests come first, and the patterns are compiled within some seconds."""
 
 
 def load_embedder(config: EmbeddingConfig) -> Embedder | None:
@@ -149,7 +146,6 @@ class Gateway:
             state.synthesis.begin()
             self.bus.ready(f"port {state.port}")
             self.log.info("ready", port=state.port)
-            self._compile_patterns()
         else:
             accepting.cancel()
         await serving
@@ -159,11 +155,6 @@ class Gateway:
             await asyncio.wait_for(asyncio.gather(state.ledger.stop(), state.checkpoints.stop()), LAST_FLUSH_S)
         self.log.info("drained")
         return ExitCode.OK
-
-    def _compile_patterns(self) -> None:
-        """Compile the patterns that requests need, one after the other, unless the fork server has done so."""
-        if compile_next():
-            asyncio.get_running_loop().call_later(_BETWEEN_PATTERNS_S, self._compile_patterns)
 
     async def _first_embedder(self, wanted: EmbeddingConfig) -> Embedder | None:
         """Load the embedder. Raises ConfigError, but not for a model that is an addition to the installation.
