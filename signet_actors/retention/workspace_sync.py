@@ -18,11 +18,10 @@ from pathlib import Path
 import msgspec
 
 from signet_actors.config.workspace import Workspace
-from signet_actors.domain.identity_block import identity_block
 from signet_actors.retention.work_process import WorkProcess
-from signet_actors.runtime.connected_harnesses import OPENCLAW, Target, read_connected, targets_of
+from signet_actors.runtime.connected_harnesses import OPENCLAW, Target, read_connected, targets_of, wanted_block
 from signet_actors.runtime.harness_file import NotOurs, put_block
-from signet_actors.runtime.identity_files import is_directory_name, read_identity
+from signet_actors.runtime.identity_files import is_directory_name
 
 LIMIT_S = 30
 
@@ -90,7 +89,7 @@ def _targets(workspace: Path) -> list[Target]:
 
 
 def _bring_up_to_date(workspace: Path, target: Target, result: SyncResult, *, wanted: bool) -> None:
-    block = identity_block(read_identity(workspace, target.agent_id)) if wanted else b""
+    block = wanted_block(workspace, target) if wanted else b""
     try:
         if block and target.path.is_relative_to(workspace):
             target.path.parent.mkdir(mode=0o700, exist_ok=True)

@@ -111,6 +111,11 @@ def targets_of(workspace: Path, connected: ConnectedHarness) -> list[Target]:
     return [Target(Path(connected.identity_file), connected.agent)] if connected.identity_file else []
 
 
+def wanted_block(workspace: Path, target: Target) -> bytes:
+    """Return the part with the identity files that the file is to have."""
+    return identity_block(read_identity(workspace, target.agent_id, target=target.path))
+
+
 def has_identity(workspace: Path, harness: str, agent_id: str) -> bool:
     """Return whether the harness gets the present identity of this agent from a file of its own."""
     targets = [
@@ -122,9 +127,9 @@ def has_identity(workspace: Path, harness: str, agent_id: str) -> bool:
     ]
     if not targets:
         return False
-    wanted = identity_block(read_identity(workspace, agent_id))
     try:
-        return all(found_block(target.path) == wanted for target in targets)
+        paths = [target.path for target in targets]
+        return all(found_block(path) == wanted_block(workspace, Target(path, agent_id)) for path in paths)
     except NotOurs:
         return False
 

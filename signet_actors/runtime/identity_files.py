@@ -5,6 +5,7 @@ Source: architecture.txt "Multi-Agent Support" (identity inheritance); docs/guid
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Final
 
 from signet_actors.config.regular_file import open_regular
 from signet_actors.config.workspace import Workspace
+from signet_actors.domain.identity_block import DamagedMarks, without_block
 from signet_actors.domain.session_inject import IDENTITY_FILES, RECENT_FILE, IdentityFile
 from signet_actors.errors import ConfigError
 
@@ -51,15 +53,23 @@ def read_prose(path: Path) -> bytes:
 
 
 def read_identity(
-    workspace: Path, agent_id: str, files: Sequence[IdentityFile] = LASTING_FILES
+    workspace: Path, agent_id: str, files: Sequence[IdentityFile] = LASTING_FILES, *, target: Path | None = None
 ) -> list[tuple[IdentityFile, str]]:
-    """Return the texts of the agent's files that can be read and are not blank."""
+    """Return the texts of the agent's files that can be read and are not blank.
+
+    A file may be a link to one of a harness. Of that, the user's own text counts; it is left out for ``target`` itself.
+    """
     found = []
     for file in files:
+        path = identity_path(workspace, file.name, agent_id)
         try:
-            raw = read_prose(identity_path(workspace, file.name, agent_id))
+            if target is not None and target.exists() and path.samefile(target):
+                continue
+            raw = read_prose(path)
         except (ConfigError, OSError):
             continue
+        with contextlib.suppress(DamagedMarks):
+            raw = without_block(raw)
         text = raw.decode("utf-8-sig", "replace").strip()
         if text:
             found.append((file, text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -90,6 +91,54 @@ def test_the_users_own_instructions_come_back_byte_for_byte(home: Home, workspac
     home.disconnect(CLAUDE_CODE)
     assert path.read_bytes() == b"# Mine\r\n\xff"
     assert not path.with_name("CLAUDE.md.before-signet").exists()
+
+
+def harnesses_with_files() -> list[Harness]:
+    return [harness for harness in HARNESSES if harness.name in FILES]
+
+
+@pytest.mark.parametrize("linked", harnesses_with_files(), ids=lambda harness: harness.name)
+@pytest.mark.parametrize("source", ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "agents/bob/SOUL.md"])
+@pytest.mark.parametrize("kind", ["relative", "absolute"])
+def test_an_identity_file_that_is_the_file_of_a_harness_is_not_put_into_itself(
+    home: Home, workspace: Path, linked: Harness, source: str, kind: str
+) -> None:
+    theirs, ours = home.root / FILES[linked.name], workspace / source
+    theirs.parent.mkdir(parents=True, exist_ok=True)
+    theirs.write_text("# House rules\n- tabs, not spaces\n")
+    ours.unlink(missing_ok=True)
+    ours.symlink_to(theirs if kind == "absolute" else Path(os.path.relpath(theirs, ours.parent)))
+    for harness in harnesses_with_files():
+        home.connect(harness, "--agent", "bob")
+    sync_harness_files(workspace)
+
+    def contents() -> dict[str, str]:
+        paths = [home.root / name for name in FILES.values()]
+        return {str(path): path.read_text() for path in paths if path.exists()}
+
+    after = contents()
+    for _ in range(3):
+        assert sync_harness_files(workspace).written == []
+    assert contents() == after
+    assert len(after) >= 3
+    for name, text in after.items():
+        assert text.count("tabs, not spaces") == 1, name
+        assert ("Run the tests." in text) is (source != "AGENTS.md"), name
+    for harness in harnesses_with_files():
+        home.disconnect(harness)
+    assert theirs.read_text() == "# House rules\n- tabs, not spaces\n"
+
+
+def test_a_copy_of_the_file_of_a_harness_brings_only_the_users_own_words(home: Home, workspace: Path) -> None:
+    theirs = home.root / FILES["claude-code"]
+    theirs.parent.mkdir()
+    theirs.write_text("# House rules\n")
+    home.connect(CLAUDE_CODE)
+    sync_harness_files(workspace)
+    (workspace / "USER.md").write_bytes(theirs.read_bytes())
+    for _ in range(3):
+        sync_harness_files(workspace)
+    assert theirs.read_text().count("Run the tests.") == 1
 
 
 def test_a_harness_without_our_server_is_noted_without_tools(home: Home, workspace: Path) -> None:

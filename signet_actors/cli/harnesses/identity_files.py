@@ -13,13 +13,14 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError
 from signet_actors.runtime.connected_harnesses import (
     ConnectedHarness,
+    Target,
     add_connected,
     read_connected,
     remove_connected,
     targets_of,
+    wanted_block,
 )
 from signet_actors.runtime.harness_file import NotOurs, found_block, put_block
-from signet_actors.runtime.identity_files import read_identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,7 +42,7 @@ def note_connected(invocation: Invocation, harness: Harness, agent: str | None) 
         raise _unwritten(invocation, error) from None
     left = _targets(invocation.workspace, former) - _targets(invocation.workspace, read_connected(invocation.workspace))
     _take_out(sorted(left))
-    if noted.identity_file and read_identity(invocation.workspace, noted.agent):
+    if noted.identity_file and wanted_block(invocation.workspace, Target(Path(noted.identity_file), noted.agent)):
         print_message(f"The daemon keeps your identity files in {printable(noted.identity_file)}, too.")
 
 

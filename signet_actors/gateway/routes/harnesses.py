@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from signet_actors.domain.identity_block import identity_block
 from signet_actors.domain.timestamps import iso
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.operations.harnesses import (
@@ -23,9 +22,8 @@ from signet_actors.operations.harnesses import (
 )
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.retention import SyncHarnessFiles
-from signet_actors.runtime.connected_harnesses import ConnectedHarness, Target, read_connected, targets_of
+from signet_actors.runtime.connected_harnesses import ConnectedHarness, Target, read_connected, targets_of, wanted_block
 from signet_actors.runtime.harness_file import NotOurs, found_block
-from signet_actors.runtime.identity_files import read_identity
 
 ASK_MS = 8000
 
@@ -59,7 +57,7 @@ def _entry(workspace: Path, row: ConnectedHarness, seen_ms: int | None) -> Harne
 
 
 def _file(workspace: Path, target: Target) -> HarnessIdentityFile:
-    wanted = identity_block(read_identity(workspace, target.agent_id))
+    wanted = wanted_block(workspace, target)
     try:
         return HarnessIdentityFile(str(target.path), target.agent_id, found_block(target.path) == wanted, None)
     except NotOurs as error:
