@@ -99,6 +99,17 @@ class Projects:
             self._known.popitem(last=False)
         return place
 
+    async def to_keep(self, began_in: str | None) -> str | None:
+        """Return the project of what is stored in a session that began in the directory.
+
+        None for the home directory and the root of the file system, in which programs run for no project.
+        """
+        if began_in is None:
+            return None
+        project = await self.project_of(began_in)
+        home = await self.read(partial(_real, spelled("~")))
+        return None if project in (home and spelled(home), os.sep) else project
+
     async def read(self, work: Callable[[], T]) -> T | None:
         """Return what ``work`` reads from the file system; None while that does not answer in time."""
         now_ms = self._clock.monotonic_ns() // 1_000_000

@@ -144,7 +144,8 @@ REMEMBER: Final[Operation[RememberRequest, RememberReply | RememberChunksReply]]
     served_by="writer",
     effect=Effect.MEMORIES,
     description="`critical: text` pins the memory, `[a,b]: text` sets tags; body fields override these prefixes. Over "
-    "MCP they are text.",
+    "MCP they are text. Without `project`, the memory belongs to that of the caller's session, if hooks told where it "
+    "began; an empty text: to none.",
     tool=Tool(
         name="memory_store",
         title="Store a memory",

@@ -6,12 +6,13 @@ Source: docs/guides/hooks.md.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from itertools import count, product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -136,6 +137,77 @@ def test_what_is_stored_of_a_session_that_moved_belongs_to_its_project(daemon: L
     there = talk(daemon, room, "/srv/depot").hook("session-start", "/srv/depot")["inject"]
     assert "ferry" not in there
     assert "pier four" in talk(daemon, room, "/srv/quay").hook("session-start", "/srv/quay")["inject"]
+
+
+FIELDS: Final = {"harness", "content", "sessionKey", "session_key", "project", "transcript", "sourceId"}
+REMEMBER: Final = "/api/memory/remember"
+HOOK: Final = "/api/hooks/remember"
+HOME: Final = os.path.expanduser("~")
+QUAY: Final = os.path.realpath("/srv/quay")
+STORED: Final = (
+    # the session began in, the path, how the session is named, what the body says else, the project of the memory
+    ("/srv/quay", REMEMBER, "sessionKey", {}, QUAY),
+    ("/srv/quay", REMEMBER, "session_key", {}, QUAY),
+    ("/srv/quay", REMEMBER, "a header", {}, QUAY),
+    ("/srv/quay", REMEMBER, "sessionKey", {"project": None}, QUAY),
+    ("/srv/quay", REMEMBER, "sessionKey", {"transcript": "User: Hoist it", "sourceId": "hoisted"}, QUAY),
+    ("/srv/quay", "/api/memory/save", "sessionKey", {}, QUAY),
+    ("/srv/quay", "/api/hook/remember", "a header", {}, QUAY),
+    ("/srv/quay", HOOK, "sessionKey", {}, QUAY),
+    ("/srv/quay", HOOK, "a header", {}, QUAY),
+    ("/srv/quay/", REMEMBER, "sessionKey", {}, QUAY),
+    (f"{HOME}/quay", REMEMBER, "sessionKey", {}, os.path.realpath(f"{HOME}/quay")),
+    # a memory can be one of no project, or of another one
+    ("/srv/quay", REMEMBER, "sessionKey", {"project": ""}, None),
+    ("/srv/quay", REMEMBER, "a header", {"project": " "}, None),
+    ("/srv/quay", HOOK, "sessionKey", {"project": ""}, None),
+    ("/srv/quay", REMEMBER, "sessionKey", {"project": "/srv/depot"}, os.path.realpath("/srv/depot")),
+    ("/srv/quay", REMEMBER, "a header", {"project": "depot"}, "depot"),
+    ("/srv/quay", HOOK, "sessionKey", {"project": "/srv/depot"}, os.path.realpath("/srv/depot")),
+    # without a session, or without a directory of its own
+    ("/srv/quay", REMEMBER, "", {}, None),
+    ("/srv/quay", REMEMBER, "sessionKey", {"sessionKey": "of-nobody"}, None),
+    ("/srv/quay", HOOK, "sessionKey", {"sessionKey": "of-nobody"}, None),
+    (None, REMEMBER, "sessionKey", {}, None),
+    (HOME, REMEMBER, "sessionKey", {}, None),
+    ("~", REMEMBER, "a header", {}, None),
+    ("/", REMEMBER, "sessionKey", {}, None),
+    ("/", HOOK, "sessionKey", {}, None),
+)
+
+
+def test_a_memory_that_names_no_project_belongs_to_that_of_its_session(daemon: LiveDaemon, room: Client) -> None:
+    wrong = []
+    for number, (began, path, named, said, expected) in enumerate(STORED):
+        one = talk(daemon, room, "")
+        one.hook("session-start", began)
+        body = {"harness": "cursor", "content": f"Flag {number} is hoisted at noon", named: one.key, **said}
+        headers = {"x_signet_session_key": one.key} if named == "a header" else {}
+        stored = room.post(path, {name: value for name, value in body.items() if name in FIELDS}, **headers).ok()
+        project = room.memory(stored["id"])["project"]
+        wrong += [(began, path, named, said, project)] if project != expected else []
+    assert wrong == []
+
+
+def test_a_memory_does_not_belong_to_the_project_of_a_session_of_another_agent(
+    daemon: LiveDaemon, empty_rooms: Callable[[], Client]
+) -> None:
+    one, other = talk(daemon, empty_rooms(), "/srv/quay"), empty_rooms()
+    one.hook("session-start", "/srv/quay")
+    assert other.memory(other.remember("A flag", sessionKey=one.key)["id"])["project"] is None
+
+
+def test_a_memory_belongs_to_where_its_session_began_also_if_the_agent_has_moved(
+    daemon: LiveDaemon, room: Client
+) -> None:
+    one = talk(daemon, room, "/srv/quay")
+    one.says("Hoist the flag", "/srv/quay")
+    one.reports("user-prompt-submit", "/srv/depot", userPrompt="Hoist the flag")
+    assert room.memory(room.remember("The flag is blue", sessionKey=one.key)["id"])["project"] == QUAY
+    past = talk(daemon, room, "/srv/quay")
+    past.says("Hoist the flag", "/srv/quay")
+    past.reports(END, "/srv/quay", reason="backfill")
+    assert room.memory(room.remember("The flag is torn", sessionKey=past.key)["id"])["project"] == QUAY
 
 
 @pytest.mark.parametrize("heard", HEARD)

@@ -29,7 +29,7 @@ from signet_actors.gateway.ingest import (
 )
 from signet_actors.gateway.routes.checkpoints import TURN, keep_soon
 from signet_actors.gateway.routes.recall import recall_memories
-from signet_actors.gateway.routes.remember import note_remembered, store_text
+from signet_actors.gateway.routes.remember import name_project, note_remembered, store_text
 from signet_actors.gateway.routes.session_memories import record_ratings
 from signet_actors.gateway.sessions.hook_runner import (
     LATE_HEADER,
@@ -220,12 +220,13 @@ async def _rate(call: Call[UserPromptRequest], session: HookSession) -> None:
 
 async def remember(call: Call[HookRememberRequest]) -> HttpResponse:
     """Store a memory, as ``/api/memory/remember`` does."""
-    request = call.request
-    if not request.content.strip():
+    if not call.request.content.strip():
         raise InvalidRequest("harness and content are required", field="content")
 
     async def work(session: HookSession) -> HookRememberReply | HookRememberChunksReply:
         call.refuse_if_frozen()
+        await name_project(call)
+        request = call.request
         if len(request.content.encode()) > MAX_CONTENT_BYTES:
             call.warnings.append(f"content must be at most {MAX_CONTENT_BYTES} bytes; it is not stored")
             raise Skipped(ErrorCode.PAYLOAD_TOO_LARGE.value)

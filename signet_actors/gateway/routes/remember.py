@@ -69,6 +69,7 @@ ANSWERS: Final = 0.5
 
 async def remember(call: Call[RememberRequest]) -> HttpResponse:
     """Store the memory durably before replying; store an oversized one as chunks, all or none."""
+    await name_project(call)
     text = await prepare_remembered_text(call.state, call.request.content, prefixes=call.request.prefixes)
     session = None if call.request.transcript is None else session_key(call.request.source_id or "")
     with call.state.transcript_readers.capturing(call.agent_id, session):
@@ -80,6 +81,17 @@ async def remember(call: Call[RememberRequest]) -> HttpResponse:
         if found is not None:
             await _store_transcript(call, found)
     return HttpResponse(stored)
+
+
+async def name_project(call: Call[Any]) -> None:
+    """Give a memory whose request says nothing of a project that of the caller's session, if it is known.
+
+    A blank project says that there is none. Raises SignetError.
+    """
+    if call.body.get("project") is None and call.session_key is not None and await call.is_owner():
+        context = await call.state.ledger.context(call.session_key, call.agent_id, trace_id=call.trace_id)
+        project = await call.state.projects.to_keep(context.began_in or context.project)
+        call.request = msgspec.structs.replace(call.request, project=project)
 
 
 async def _captured(call: Call[RememberRequest]) -> Capture | None:
