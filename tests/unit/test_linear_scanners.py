@@ -194,6 +194,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.redaction.labelled_values": {
         **dict.fromkeys(("_VARIABLE", "_MANAGED", "_OF_PARTS", "_LABEL", "_SECTION", "_LIST", "_INSERT"), SEARCHED),
         **dict.fromkeys(("_ALIAS", "_ANCHOR", "_ASKED", "_SAID_KEY", "_BRACED", "_ASKS"), SEARCHED),
+        **dict.fromkeys(("_VALUE_FIRST", "_NAMED_BEFORE"), SEARCHED),
         **dict.fromkeys(("_ENTRY", "_ITEM", "_SQL_PART", "_ANSWERS"), MATCHED),
         **dict.fromkeys(("_COLUMN", "_TOKEN"), WHOLE),
     },
@@ -220,6 +221,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("BASE64_END", "TOKEN_END"), MATCHED),
         "token_format": FIXED,  # makes FORMATS
     },
+    "domain.redaction.line_prefixes": {"_PREFIX": MATCHED, "_CELLS": MATCHED},
     "domain.redaction.letters": {"_ESCAPED": SEARCHED, "_IMITATING": SEARCHED},
     "domain.redaction.scan": {
         "_WORD": SEARCHED,

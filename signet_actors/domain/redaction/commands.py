@@ -35,7 +35,7 @@ COMMAND_OPTIONS: Final[tuple[tuple[tuple[str, ...], str, str], ...]] = (
     (("mariadb", "mariadb-dump", "mariadb-admin", "mariadb-backup", "xtrabackup"), "p", "glued"),
     (("sshpass",), "p", "either"),
     (("redis-cli", "keydb-cli", "valkey-cli"), "a", "either"),
-    (("docker login", "podman login", "skopeo login", "buildah login", "az login"), "p", "apart"),
+    (("docker login", "podman login", "skopeo login", "buildah login", "az login", "oc login"), "p", "apart"),
     (("helm registry login", "mongo", "mongosh", "mongodump", "mongorestore"), "p", "apart"),
     (("sqlcmd", "bcp", "unzip", "zip"), "P", "either"),
     (("plink", "pscp", "psftp"), "pw", "apart"),
@@ -211,7 +211,7 @@ _VARIABLE = compile_later(
 """An environment variable, in capitals, with a value of letters alone; ``named_values`` finds the others."""
 _NO_WORD = compile_later(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 _COOKIES = compile_later(
-    r"(?:\b(?:set-)?cookie(?>(?:\\{0,8}+[\"'])?)(?:\s{0,3}+[:=]\s{0,3}+|(?<=--cookie)\s{1,3}+)|(?<=\s-b)\s{1,3}+)"
+    r"(?:\b(?:set-)?cookie(?>(?:\\{0,8}+[\"'])?)(?:\s{0,3}+(?:,\s{0,40}+\\{0,8}+[\"']value\\{0,8}+[\"']\s{0,3}+)?[:=]\s{0,3}+|(?<=--cookie)\s{1,3}+)|(?<=\s-b)\s{1,3}+)"
     r"(?>(?:\\{0,8}+[\"'])?)(?=[\w.\-]{1,64}=)"
 )
 _COOKIE = compile_later(r"([^\s=;,\"']{1,128}+)=([^\s;,\"'\\]{0,4096}+)(?>(?:;\s{0,3}+)?)")

@@ -31,8 +31,6 @@ _FLOW_PAIR = compile_later(
 )
 _BARE_KEY = compile_later(r"[\"']?[A-Za-z0-9._-]{1,253}+[\"']?:")
 _COMMENT = compile_later(r"\s\#")
-_BEFORE_LINE: Final = " \t>+"
-"""Indentation, the marks of a quotation in Markdown, and of an added line."""
 _BLOCK_MARKS: Final = ("|", ">", "&", "!")
 _SECRETS: Final = ("Secret", "SecretList")
 _PUBLIC: Final = (".crt", "certificate-authority-data")
@@ -76,7 +74,7 @@ def _yaml_values(plain: str) -> Iterator[SecretSpan]:
     block: int | None = None  # the indentation of a key whose value is the block below it
     for line in plain.split("\n"):
         begin, at = at, at + len(line) + 1
-        text = line.lstrip(_BEFORE_LINE)
+        text = line.lstrip(" \t")
         begin += len(line) - len(text)
         column = len(line) - len(text)
         text = text.rstrip()

@@ -44,7 +44,8 @@ _MANAGED = compile_later(
 )
 _LABEL: Final = {
     only: compile_later(
-        rf"(?:^|\n)[ \t>*#-]{{0,6}}(?:(?:[\w-]{{1,20}} ){{0,2}}(?P<name>{NAME_WORDS[only]})s?"
+        rf"(?:^|\n)[ \t]{{0,6}}(?:[*#-]{{1,3}}[ \t]{{1,4}})?[*]{{0,2}}(?:(?:[\w-]{{1,20}} ){{0,2}}"
+        rf"(?P<name>{NAME_WORDS[only]})s?"
         r"|(?:(?:my|our|your|the|new) ){0,2}keys?)[*:]{0,4}"
         r"[ \t]{0,8}\r?\n\s{0,20}[`*\"']{0,3}(?P<value>[^\s`*\"']{5,255}[^\s`*\"':])[`*\"']{0,3}[ \t]{0,8}(?=\r?\n|\Z)"
     )
@@ -69,7 +70,7 @@ _ANSWER: Final = (
 )
 _ASKED: Final = {
     only: compile_later(
-        rf"{question}[^\n?:]{{0,40}}(?=\r?\n))[ \t*_\"')]{{0,6}}(?:\r?\n[ \t>]{{0,8}}){{0,2}}"
+        rf"{question}[^\n?:]{{0,40}}(?=\r?\n))[ \t*_\"')]{{0,6}}(?:\r?\n[ \t]{{0,8}}){{0,2}}"
         rf"(?:(?:user|human|answer|assistant|agent|a):[ \t]{{0,4}})?{_ANSWER}"
     )
     for only, question in _QUESTION.items()
@@ -135,7 +136,16 @@ _SQL_PART = compile_later(
 )
 """A string of a row of values (in double quotation marks: MySQL, SQLite), a sign between them, or anything else."""
 _COLUMN: Final = compile_later(rf"[\"`\[\s]{{0,9}}\w{{0,40}}?(?P<name>{NAME_WORDS[False]})[\"`\]\s]{{0,9}}")
-
+_VALUE_FIRST: Final = {
+    only: compile_later(
+        r"(?<![\w.-])[\"']?(?:parameter)?value[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?P<value>[^\s\"',;<>]{6,256})[\"']?\s{0,4},?\s{0,40}"
+        r"[\"']?(?:[a-z]{1,12}_?)?(?:name|key)[\"']?\s{0,4}[:=]\s{0,4}[\"']?[\w./-]{0,60}?"
+        rf"(?P<name>{words})[\"']?(?=[\s,}}/]|\Z)"
+    )
+    for only, words in NAME_WORDS.items()
+}
+_NAMED_BEFORE = compile_later(r"(?:name|key)[\"']?\s{0,4}[:=]\s{0,4}[\"']?[^\s\"',]{1,64}[\"']?,?\s{0,40}\Z")
+"""The value is that of the name above it, and the name below is the next one."""
 
 _ANCHOR = compile_later(
     r"(?<=\s)&([\w.-]{1,64})\s{1,40}(?:\"([^\"\n]{1,256})\"|'([^'\n]{1,256})'|([^\s\"'{}\[\]&*|>#]\S{0,255}))"
@@ -146,7 +156,7 @@ _ALIAS: Final = {
 
 
 def labelled_values(plain: str, folded: str) -> Iterator[SecretSpan]:
-    """Yield the values below, in and under a name."""
+    """Yield the values below, in and under a name, and those before ``"name": "DB_PASSWORD"``."""
     ascii_only = folded.isascii()
     for found in windowed_matches(_LABEL[ascii_only], folded, _REACH) if "\n" in plain else ():
         value = plain[slice(*found.span("value"))]
@@ -158,6 +168,12 @@ def labelled_values(plain: str, folded: str) -> Iterator[SecretSpan]:
         managed = password and _MANAGED.search(folded, max(0, found.start() - 200), found.start()) is not None
         if (managed or found["name"] != "pass") and (is_spoken_password if managed else is_signed_credential)(value):
             yield "password" if password else "credential", *found.span("value")
+    for pair in windowed_matches(_VALUE_FIRST[ascii_only], folded, _REACH) if "value" in folded else ():
+        password = is_password_name(pair["name"])
+        if not _NAMED_BEFORE.search(folded, max(0, pair.start() - 160), pair.start()) and (
+            is_signed_password if password else is_signed_credential
+        )(plain[slice(*pair.span("value"))]):
+            yield "password" if password else "credential", *pair.span("value")
     done = 0  # what stands in one list or section is not read again as another
     for name in windowed_matches(_LIST[ascii_only], folded, _REACH) if any(map(plain.count, "[({")) else ():
         password = is_password_name(name["name"])

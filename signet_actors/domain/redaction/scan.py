@@ -26,7 +26,8 @@ from signet_actors.domain.redaction.labelled_values import (
     labelled_values,
     said_keys,
 )
-from signet_actors.domain.redaction.letters import plain_letters
+from signet_actors.domain.redaction.letters import PlainText, plain_letters
+from signet_actors.domain.redaction.line_prefixes import without_line_prefixes
 from signet_actors.domain.redaction.named_values import named_values, tagged_values
 from signet_actors.domain.redaction.secret_names import ASCII_MARKS, PAIR_MARKS
 from signet_actors.domain.redaction.tables import column_values
@@ -94,7 +95,8 @@ def redact(text: str, known: dict[str, str] | None = None) -> Redacted:
 def secrets_in(text: str, *, joined: bool = False) -> list[SecretSpan]:
     """Return the secrets of ``text`` in order and without overlaps. Raises like ``redact``.
 
-    If the lines of the text were ``joined`` into one, commands and password files are not searched for, because their
+    Where something stands before the lines, such as their numbers, the text is also searched without it. If the lines
+    were ``joined`` into one, that is not done, and commands and password files are not searched for, because their
     ends cannot be determined.
     """
     plain = plain_letters(text)
@@ -105,6 +107,8 @@ def secrets_in(text: str, *, joined: bool = False) -> list[SecretSpan]:
     if "%" in text and _PERCENT.search(text):
         # In an address, a sign of the password is written by its number because it would end it.
         spans = itertools.chain(spans, _secrets(text, joined=joined))
+    if not joined:
+        spans = itertools.chain(spans, _without_prefixes(plain))
     for span in spans:
         found.append(span)
         if len(found) > 2 * _SCANNERS * MAX_SECRETS:
@@ -115,6 +119,12 @@ def secrets_in(text: str, *, joined: bool = False) -> list[SecretSpan]:
     if len(taken) > MAX_SECRETS:
         raise _too_many_secrets()
     return taken
+
+
+def _without_prefixes(plain: PlainText) -> Iterator[SecretSpan]:
+    for block in without_line_prefixes(plain.text):
+        for kind, start, end in _secrets(block.text, joined=False):
+            yield kind, *plain.span(*block.span(start, end))
 
 
 def without_known(text: str, known: Mapping[str, str]) -> str:

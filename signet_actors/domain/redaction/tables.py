@@ -34,7 +34,7 @@ _BLANKS: Final = "  "
 _SEPARATORS: Final = ("|", "\t", ";", ",", _BLANKS)
 _DRAWN: Final = ("|", _BLANKS)
 _BARS: Final = dict.fromkeys((0x2502, 0x2503, 0x2551), "|")
-_RULE = compile_later(r"[|>:\s]*+[-+=\u2500-\u257f][-+=|:\s\u2500-\u257f]*+")
+_RULE = compile_later(r"[|:\s]*+[-+=\u2500-\u257f][-+=|:\s\u2500-\u257f]*+")
 _WORDS = compile_later(r"\S++(?> \S++)*")
 _CELL = compile_later(r"[\w .*`\"'()-]{0,60}")
 _MARKS: Final = "*_~`\"'"
@@ -73,7 +73,7 @@ def column_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             head = folded[at : at + len(line)]
             for separator in _SEPARATORS:
                 header = _cells(head, separator)
-                names = [head[start:end].strip(" \t\r>") for start, end in header]
+                names = [head[start:end].strip(" \t\r") for start, end in header]
                 if 1 < len(header) <= 64 and all(map(_CELL.fullmatch, names)):
                     named = [_COLUMN[ascii_only].fullmatch(name.strip(_AROUND)) for name in names]
                     columns = [
