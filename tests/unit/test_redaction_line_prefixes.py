@@ -1,6 +1,6 @@
 """A secret is found in a pasted block whatever stands before each of its lines, and nothing else is replaced.
 
-Source: docs/operations.md "Secrets in memories"; the manuals of cat, nl, bat, less, grep, git, journalctl, kubectl, docker compose.
+Source: docs/operations.md "Secrets in memories"; the manuals of the programs named below.
 """
 
 from __future__ import annotations
