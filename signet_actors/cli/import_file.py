@@ -117,10 +117,14 @@ def ask_about_other_projects(client: DaemonClient, lines: BinaryIO, agent: str |
             if row.get("sourcePath") and row.get("content"):
                 stored.setdefault((row["sourcePath"], row["content"].strip()), []).append(row.get("project"))
     told: Counter[tuple[str | None, str | None]] = Counter()
+    projects: dict[str | None, str | None] = {None: None}
     for row in map(json.loads, lines):
         known = stored.get((row.get("sourcePath"), str(row["content"]).strip()), [])
-        if known and row.get("project") not in known:
-            told[known[0], row.get("project")] += 1
+        named = row.get("project")
+        if known and named not in projects:
+            projects[named] = _project(client, named, agent)
+        if known and projects[named] not in known:
+            told[known[0], projects[named]] += 1
     lines.seek(0)
     for (there, here), count in told.items():
         exist = "memory of these files exists" if count == 1 else "memories of these files exist"
@@ -128,6 +132,12 @@ def ask_about_other_projects(client: DaemonClient, lines: BinaryIO, agent: str |
         print_message(f"{count} {exist} already {_place(there)}; this import stores {it} once more, {_place(here)}.")
     if told and not ask_confirmation("Store them once more?"):
         raise RequestRefused("nothing was imported", code=ErrorCode.CONFIRM_REQUIRED)
+
+
+def _project(client: DaemonClient, named: str, agent: str | None) -> str:
+    """Return the project of the directory ``named`` as the daemon names it, if that has memories; else ``named``."""
+    rows = client.get("/api/memories", project=named, limit=1, agentId=agent).records("memories")
+    return next((row["project"] for row in rows if row.get("project")), named)
 
 
 def _place(project: str | None) -> str:

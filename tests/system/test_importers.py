@@ -146,6 +146,42 @@ def test_what_another_project_has_of_the_same_files_is_stored_again_only_if_one_
     assert count() == stored + 40
 
 
+def test_an_import_is_repeated_without_a_question_however_the_directory_of_its_project_is_spelled(
+    daemon: LiveDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, barn = tmp_path / "shop", tmp_path / "barn"
+    for each in (shop / "src", barn):
+        each.mkdir(parents=True)
+    (shop / ".git").mkdir()
+    (tmp_path / "link").symlink_to(shop)
+    notes = tmp_path / "heron.md"
+    notes.write_text("# Heron\n\nThe heron of this harbour nests in May.\n")
+
+    def imported(directory: Path, project: str) -> str:
+        monkeypatch.chdir(directory)
+        where = ["--url", f"http://127.0.0.1:{daemon.port}", "import", str(notes), "--agent", "of-herons"]
+        result = CliRunner(env={"XDG_CACHE_HOME": str(tmp_path / "cache")}).invoke(cli, [*where, "--project", project])
+        return " ".join(result.output.split())
+
+    assert "Imported 1 memory" in imported(shop, ".")
+    spellings = (
+        *((shop, each) for each in (".", "./", "./.", "./src", "src/..", "../shop", "../shop/", "../barn/../shop")),
+        *((shop / "src", each) for each in ("..", ".", "../", "./..", "../src/.")),
+        *(
+            (barn, each)
+            for each in ("../shop", "../link", "../link/src", f"{shop}/", f"{shop}//src", f"{shop}/./src/..")
+        ),
+        *((tmp_path, each) for each in ("shop/", "link/", "link/src", "./shop/src")),
+    )
+    for directory, project in spellings:
+        assert imported(directory, project) == "Imported 0 memories, 1 existed already, 0 refused.", (
+            directory,
+            project,
+        )
+    for project in (".", "../barn", str(barn)):
+        assert "exists already in the project" in imported(barn, project), project
+
+
 LONG = " ".join(f"Sentence {number} of the long section is here." for number in range(40))
 PIN, EDIT, FORGET, TAG = "pin", "edit", "forget", "tag"
 

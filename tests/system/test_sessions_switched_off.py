@@ -160,9 +160,9 @@ COPIED = [name for name in TIMED if name != "cursor"]
 class Session:
     """A session of an agent of its own, with what is said in it."""
 
-    def __init__(self, agent: Client, program: Callable[..., str] = claude) -> None:
+    def __init__(self, agent: Client, program: Callable[..., str] = claude, *, name: str = "off") -> None:
         self.agent, self.program = agent, program
-        self.key = f"off-{next(NAMES)}"
+        self.key = f"{name}-{next(NAMES)}"
         self.said: list[Said] = []
         self.hook("session-start")
 

@@ -49,6 +49,15 @@ class KeyedTurn(NamedTuple):
     said_at: str | None
 
 
+class ErasedTurn(NamedTuple):
+    """What a copy of a turn is known by."""
+
+    role: str
+    content: str
+    said_at: str | None
+    name: bytes | None
+
+
 class Transcript(NamedTuple):
     """A transcript as it is stored."""
 
@@ -99,6 +108,10 @@ _SIZES: Final = (
     "SELECT u.seq, octet_length(u.content) + coalesce(octet_length(u.cjk), 0) FROM session_turns u"
     " WHERE u.transcript_seq = :transcript ORDER BY u.seq LIMIT :limit"
 )
+_OWN_TURNS: Final = (
+    "SELECT u.role, u.content, u.said_at, u.name FROM session_turns u WHERE u.seq IN ({})"
+    " AND NOT EXISTS (SELECT 1 FROM session_turns o WHERE o.seq = u.copy_of)"
+)
 _DELETE: Final = "DELETE FROM session_turns WHERE seq IN ({})"
 _FORGET: Final = (
     "UPDATE session_transcripts SET forgotten_at = :now, updated_at = :now, harness = NULL, project = NULL"
@@ -108,7 +121,7 @@ _EXPIRED: Final = (
     "SELECT t.seq FROM session_transcripts t WHERE t.updated_at < :cutoff ORDER BY t.updated_at LIMIT :limit"
 )
 _HALF_FORGOTTEN: Final = (
-    "SELECT t.seq FROM session_transcripts t WHERE t.forgotten_at IS NOT NULL"
+    "SELECT t.seq, t.agent_id FROM session_transcripts t WHERE t.forgotten_at IS NOT NULL"
     " AND EXISTS (SELECT 1 FROM session_turns u WHERE u.transcript_seq = t.seq) ORDER BY t.seq LIMIT :limit"
 )
 _DELETE_TRANSCRIPT: Final = "DELETE FROM session_transcripts WHERE seq = :seq"
@@ -189,6 +202,12 @@ def turn_sizes(tx: WriteTransaction, transcript: int, limit: int) -> list[tuple[
     return [(seq, size) for seq, size in tx.rows(_SIZES, {"transcript": transcript, "limit": limit})]
 
 
+def own_turns(tx: WriteTransaction, seqs: Iterable[int]) -> list[ErasedTurn]:
+    """Return those of the turns that are no copies of stored ones."""
+    bindings: dict[str, Any] = {"seqs": tx.dialect.listed(list(seqs))}
+    return list(map(ErasedTurn._make, tx.rows(_OWN_TURNS.format(tx.dialect.members("seqs")), bindings)))
+
+
 def delete_turns(tx: WriteTransaction, seqs: Iterable[int]) -> None:
     """Delete the turns; their text is overwritten."""
     dialect = tx.dialect
@@ -206,9 +225,9 @@ def updated_before(tx: WriteTransaction, cutoff: str, limit: int) -> list[int]:
     return [seq for (seq,) in tx.rows(_EXPIRED, {"cutoff": cutoff, "limit": limit})]
 
 
-def half_forgotten(tx: WriteTransaction, limit: int) -> list[int]:
-    """Return the forgotten transcripts that still have turns, because the forget was interrupted."""
-    return [seq for (seq,) in tx.rows(_HALF_FORGOTTEN, {"limit": limit})]
+def half_forgotten(tx: WriteTransaction, limit: int) -> list[tuple[int, str]]:
+    """Return the forgotten transcripts, with their agents, that still have turns: the forget was interrupted."""
+    return [(seq, agent_id) for seq, agent_id in tx.rows(_HALF_FORGOTTEN, {"limit": limit})]
 
 
 def delete(tx: WriteTransaction, seq: int) -> None:

@@ -1,6 +1,7 @@
 """Store the turns of a session that are new, forget a transcript, and purge old ones.
 
-What was said while memory was off for a session is never stored, nor a copy of it in another one.
+What was said while memory was off for a session is never stored, nor a copy of it in another one, nor one of what was
+said in a session that was forgotten.
 
 A turn that is stored is known by its key, so a repeated capture adds nothing, whenever it comes. The key counts equal
 turns; in a capture of the end of a session, those before it are counted in what is stored.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -35,7 +36,7 @@ from signet_actors.store.engine import WriteTransaction
 from signet_actors.store.writes import checkpoints
 from signet_actors.store.writes import sessions as session_rows
 from signet_actors.store.writes import transcripts as rows
-from signet_actors.store.writes.transcripts import KeyedTurn, Transcript, TranscriptRow, TurnRow
+from signet_actors.store.writes.transcripts import ErasedTurn, KeyedTurn, Transcript, TranscriptRow, TurnRow
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.commands import session_summaries
 
@@ -57,6 +58,8 @@ def store(context: CommandContext, command: StoreTurns) -> TranscriptStored:
     command = msgspec.structs.replace(command, turns=turns)
     found = rows.find(context.tx, command.agent_id, command.session_key)
     if found is not None and found.forgotten_at is not None:
+        own = [turn for turn in turns if turn.name is None or _original(context.tx, command, turn.name, turn) is None]
+        _leave_out_erased(context.tx, command.agent_id, own)
         return TranscriptStored(added=0, forgotten=True)
     stored = _append(context, command, found) if turns else TranscriptStored(added=0, position=command.previous)
     stored = msgspec.structs.replace(stored, has_copies=has_copies)
@@ -77,7 +80,9 @@ def _with_memory_on(context: CommandContext, command: StoreTurns) -> tuple[tuple
     """
     tx, key = context.tx, command.session_key
     of_plan = session_rows.pauses(tx, command.plan_of) if command.plan_of is not None else []
-    copied = [turn.said_at for turn in command.turns if session_rows.is_left_out(tx, _mark(turn))]
+    stored = rows.find(tx, command.agent_id, key)
+    left_out = [_is_left_out(tx, command.agent_id, turn) and not _is_stored(tx, stored, turn) for turn in command.turns]
+    copied = [turn.said_at for turn, is_copy in zip(command.turns, left_out, strict=True) if is_copy]
     copied += [turn.said_at for turn in command.turns if of_plan and turn.role == "system"][:1]
     session_rows.check_clock(tx, key, context.now)
     pauses = session_rows.pauses(tx, key)
@@ -86,17 +91,17 @@ def _with_memory_on(context: CommandContext, command: StoreTurns) -> tuple[tuple
         pauses = session_rows.pauses(tx, key)
     said_at: str | None = None
     kept, marks = [], []
-    stored = rows.find(tx, command.agent_id, key) if pauses else None
-    for turn in command.turns:
+    for turn, is_copy in zip(command.turns, left_out, strict=True):
         said_at = turn.said_at or said_at
         is_within = any(_is_within(said_at, began, ended, is_summary=turn.role == "system") for began, ended in pauses)
         if is_within and not _is_stored(tx, stored, turn):
             marks.append(_mark(turn))
-        else:
+        elif not is_copy:
             kept.append(turn)
-    session_rows.leave_out(tx, [mark for mark in marks if mark is not None])
+    noted = {mark for mark in marks if mark is not None}
+    session_rows.leave_out(tx, list(noted))
     is_off = command.is_off or any(ended is None for _, ended in (*pauses, *of_plan))
-    return tuple(turn for turn in kept if not session_rows.is_left_out(tx, _mark(turn))), is_off, bool(copied)
+    return tuple(turn for turn in kept if _mark(turn) not in noted), is_off, bool(copied)
 
 
 def _is_within(said_at: str | None, began_at: str, ended_at: str | None, *, is_summary: bool) -> bool:
@@ -114,14 +119,25 @@ def _is_stored(tx: WriteTransaction, transcript: Transcript | None, turn: Captur
     return transcript is not None and rows.turn_seq(tx, transcript.seq, turn_key(turn.basis, turn.number)) is not None
 
 
-def _mark(turn: CapturedTurn) -> bytes | None:
-    """Return by what a copy of the turn is known in other sessions, None if by nothing.
+def _mark(turn: CapturedTurn | ErasedTurn, agent_id: str | None = None) -> bytes | None:
+    """Return by what a copy of the turn is known in other sessions, those of the agent if given; None if by nothing.
 
     Two forks of a session of Codex have different turns of the same name.
     """
     known = turn.name or (turn.said_at or "").encode()
-    said = b"\0".join((known, turn.role.encode(), turn.content.encode()))
+    of_agent = () if agent_id is None else (agent_id.encode(),)
+    said = b"\0".join((*of_agent, known, turn.role.encode(), turn.content.encode()))
     return hashlib.sha256(said).digest()[:_MARK_BYTES] if known else None
+
+
+def _is_left_out(tx: WriteTransaction, agent_id: str, turn: CapturedTurn) -> bool:
+    """Return whether the turn was said while memory was off, or in a session that the agent has erased."""
+    return session_rows.is_left_out(tx, _mark(turn)) or session_rows.is_left_out(tx, _mark(turn, agent_id))
+
+
+def _leave_out_erased(tx: WriteTransaction, agent_id: str, turns: Iterable[CapturedTurn | ErasedTurn]) -> None:
+    """Have copies of erased turns known, so that no session that begins with them stores them."""
+    session_rows.leave_out(tx, [mark for turn in turns if (mark := _mark(turn, agent_id)) is not None])
 
 
 def _append(context: CommandContext, command: StoreTurns, found: Transcript | None) -> TranscriptStored:
@@ -285,7 +301,7 @@ def forget(context: CommandContext, command: ForgetTranscript) -> TranscriptForg
             empty = TranscriptRow(command.session_key, command.agent_id, None, None, "text", now, now)
             rows.mark_forgotten(tx, rows.insert(tx, empty), now)
         return TranscriptForgotten(turns=0, more=False, found=is_known)
-    erased, more = _erase(context, found.seq, ByteBudget())
+    erased, more = _erase(context, found.seq, ByteBudget(), asked_by=command.agent_id)
     if found.forgotten_at is None:
         rows.mark_forgotten(tx, found.seq, now)
     return TranscriptForgotten(turns=erased, more=more)
@@ -297,8 +313,8 @@ def purge(context: CommandContext, cutoff: str, limit: int) -> tuple[int, bool]:
     Return the number of transcripts, and whether more are left.
     """
     budget = ByteBudget()
-    for transcript in rows.half_forgotten(context.tx, limit):
-        if _erase(context, transcript, budget)[1]:
+    for transcript, agent_id in rows.half_forgotten(context.tx, limit):
+        if _erase(context, transcript, budget, asked_by=agent_id)[1]:
             return 0, True
     expired = rows.updated_before(context.tx, cutoff, limit)
     for count, transcript in enumerate(expired):
@@ -312,8 +328,13 @@ def purge(context: CommandContext, cutoff: str, limit: int) -> tuple[int, bool]:
     return len(expired), len(expired) >= limit
 
 
-def _erase(context: CommandContext, transcript: int, budget: ByteBudget) -> tuple[int, bool]:
-    """Delete the transcript's turns as far as the budget goes; return their number, and whether some are left."""
+def _erase(
+    context: CommandContext, transcript: int, budget: ByteBudget, *, asked_by: str | None = None
+) -> tuple[int, bool]:
+    """Delete the transcript's turns as far as the budget goes; return their number, and whether some are left.
+
+    ``asked_by``: the agent that forgets them, so that no other session stores copies of them later.
+    """
     sizes = rows.turn_sizes(context.tx, transcript, _ERASED_AT_ONCE)
     erased = []
     for seq, size in sizes:
@@ -321,5 +342,7 @@ def _erase(context: CommandContext, transcript: int, budget: ByteBudget) -> tupl
             break
         erased.append(seq)
         budget.spend_indexed(size)
+    if asked_by is not None:
+        _leave_out_erased(context.tx, asked_by, rows.own_turns(context.tx, erased))
     rows.delete_turns(context.tx, erased)
     return len(erased), len(erased) < len(sizes) or len(sizes) == _ERASED_AT_ONCE
