@@ -9,9 +9,11 @@ Source: docs/guides/mcp.md; Model Context Protocol, 2026-07-28 "stdio"; docs/dec
 from __future__ import annotations
 
 import os
+import re
 import signal
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote_to_bytes
 
 import click
 
@@ -23,7 +25,7 @@ from signet_actors.hook.harness_events import is_switched_off
 from signet_actors.runtime.local_zone import LOCAL_ZONE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from signet_actors.cli.invocation import Invocation
     from signet_actors.mcp.server import Performed
@@ -35,6 +37,7 @@ AT_ONCE: Final = 16
 MEMORY_IS_OFF: Final = "memory is off in this session: SIGNET_NO_HOOKS or SIGNET_BYPASS is set; go on without it"
 MAX_PROJECT_CHARS: Final = 500
 """The daemon takes no longer name of a project."""
+_FILE_URI: Final = re.compile("(?:file://(?:localhost)?|file:)(/(?!/).*)", re.IGNORECASE | re.DOTALL)
 REFUSED: Final = 400
 """Any status of a refusal: its body has the code."""
 
@@ -45,8 +48,8 @@ REFUSED: Final = 400
 @click.option(
     "--project",
     metavar="DIR",
-    help="The project of the memories that are stored; default: the directory in which the program starts this command."
-    " An empty text: none.",
+    help="The project of the memories that are stored; default: the directory in which the program starts this command,"
+    " or the first one that it shows (roots) if that is the home directory. An empty text: none.",
 )
 @shared_options
 @click.pass_obj
@@ -63,33 +66,44 @@ def mcp(invocation: Invocation, agent: str | None, harness: str | None, project:
     headers["x-signet-agent-id"] = _header(agent or DEFAULT_AGENT)
     works_in = _working_directory() if project is None else _directory(project)
 
-    def send(request: ToolRequest) -> Performed:
+    def send(request: ToolRequest, roots: Sequence[str]) -> Performed:
         from signet_actors.operations.tools import with_origin, with_times  # noqa: PLC0415 - slow; loaded already
 
         timed = with_times(request, datetime.now(LOCAL_ZONE))
-        named = with_origin(timed, harness=harness, project=works_in)
+        named = with_origin(timed, harness=harness, project=_first_of(roots) if works_in is None else works_in)
         return _send(invocation, headers, named)
 
     # The thread that waits for the next line cannot be cancelled, so leaving the event loop would wait for that line.
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
-    serve(send, at_once=AT_ONCE)
+    serve(send, at_once=AT_ONCE, asks_roots=works_in is None)
     os._exit(0)  # the thread of a cancelled call may still wait for the daemon
 
 
 def _working_directory() -> str | None:
-    """Return the directory that the program works in, by the name that it has there.
-
-    None for the home directory and the root of the file system, in which programs start servers of no project.
-    """
+    """Return the directory in which the program started this command, by the name that it has there; None for none."""
     try:
         here = os.getcwd()
         named = os.environ.get("PWD", here)
-        here = named if os.path.isabs(named) and os.path.samefile(named, here) else here
-        if any(os.path.samefile(here, one) for one in (os.path.expanduser("~"), os.sep) if os.path.exists(one)):
-            return None
+        return _of_project(named if os.path.isabs(named) and os.path.samefile(named, here) else here)
     except OSError:  # it was removed
         return None
-    return here if here.isprintable() and len(here) <= MAX_PROJECT_CHARS else None
+
+
+def _first_of(roots: Sequence[str]) -> str | None:
+    """Return the directory of the first root that is a file of this machine; None for none."""
+    files = filter(None, map(_FILE_URI.fullmatch, roots))
+    return next((_of_project(os.fsdecode(unquote_to_bytes(found[1]))) for found in files), None)
+
+
+def _of_project(directory: str) -> str | None:
+    """Return the directory; None if it cannot be the name of a project.
+
+    Nor can the home directory and the root of the file system, in which programs start servers of no project.
+    """
+    if not directory.isprintable() or len(directory) > MAX_PROJECT_CHARS:
+        return None
+    nowhere = (one for one in (os.path.expanduser("~"), os.sep) if os.path.exists(one) and os.path.exists(directory))
+    return None if any(os.path.samefile(directory, one) for one in nowhere) else directory
 
 
 def _directory(project: str) -> str:

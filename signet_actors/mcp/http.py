@@ -20,8 +20,8 @@ def serve_with(
 ) -> Callable[[Any, Any, Any], Awaitable[None]]:
     """Return an ASGI application for single requests, which lets ``perform`` do the work."""
 
-    async def performed(request: ToolRequest, client: Any) -> Performed:
-        return Performed(*await perform(request, client))
+    async def performed(request: ToolRequest, context: Any) -> Performed:
+        return Performed(*await perform(request, context.request))
 
     # What the SDK logs may contain what a client sent, which no log of the daemon does.
     logger = logging.getLogger("mcp")

@@ -83,9 +83,8 @@ class Performed(NamedTuple):
     body: bytes
 
 
-Perform = Callable[[ToolRequest, Any], Awaitable[Performed]]
-"""Performs a request for a client. The second argument is the HTTP request that the client's message came with, None on
-other transports. Raises SignetError."""
+Perform = Callable[[ToolRequest, ServerRequestContext[Any]], Awaitable[Performed]]
+"""Performs a request for the client of the context. Raises SignetError."""
 
 
 class MemoryServer(Server[Any]):
@@ -220,7 +219,7 @@ class _Handlers:
     ) -> dict[str, Any]:
         """Return the reply to a call of the tool. Raises SignetError."""
         request = tool_request(tool, operation, arguments)
-        performed = await self._perform(request, context.request)
+        performed = await self._perform(request, context)
         if len(performed.body) > MAX_REPLY_BYTES and not operation.has_effect:
             raise ReplyTooLarge(f"the reply has {len(performed.body) / 1e6:.1f} MB, and 1 MB is the limit")
         body: dict[str, Any] = json.loads(performed.body)

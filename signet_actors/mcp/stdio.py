@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,12 +25,20 @@ SDK: Final = "signet_actors.mcp.stdio_sdk"
 INITIALIZED: Final = "notifications/initialized"
 
 
-def serve(send: Callable[[ToolRequest], Performed], *, at_once: int) -> None:
-    """Serve until standard input ends. ``send`` is called in threads, at most ``at_once``; it may raise SignetError."""
+Send = Callable[["ToolRequest", Sequence[str]], "Performed"]
+"""Performs a request, given the roots of the client: URIs of the directories that it shows. Raises SignetError."""
+
+
+def serve(send: Send, *, at_once: int, asks_roots: bool) -> None:
+    """Serve until standard input ends. ``send`` is called in threads, at most ``at_once``.
+
+    ``asks_roots``: the client is asked for its roots; otherwise ``send`` gets none.
+    """
     lines = _lines()
     unanswered, handshake = _opening(lines)
     if unanswered is not None:
-        import_module(SDK).serve(_joined(handshake, unanswered, lines), send, at_once, answered=len(handshake) > 0)
+        joined = _joined(handshake, unanswered, lines)
+        import_module(SDK).serve(joined, send, at_once, answered=len(handshake) > 0, asks_roots=asks_roots)
 
 
 def _lines() -> Iterator[bytes]:

@@ -111,7 +111,8 @@ def with_origin(request: ToolRequest, *, harness: str | None, project: str | Non
     The content is stored as it is: a model has fields for what the prefixes of a text say.
 
     ``project``: the directory in which the model works. In every request, its last part means the whole: a model says
-    "shop" or "." for ``/home/you/shop``. A blank project is none, so the memory holds everywhere.
+    "shop" or "." for ``/home/you/shop``. A blank project says that there is none, so the memory holds everywhere; None
+    says nothing.
     """
     fields = request.query if request.body is None else request.body
     name, given = PurePath(project or "").name, fields.get("project")
@@ -121,7 +122,7 @@ def with_origin(request: ToolRequest, *, harness: str | None, project: str | Non
         elif given in (".", "..") or given.startswith(("./", "../")):
             fields = {**fields, "project": f"{project}/{given}"}
     if request.operation is REMEMBER:
-        origin = {name: value for name, value in (("who", harness), ("project", project)) if value}
+        origin = {name: value for name, value in (("who", harness or None), ("project", project)) if value is not None}
         fields = {**origin, **{name: value for name, value in fields.items() if value is not None}, "prefixes": False}
     return request._replace(query=fields) if request.body is None else request._replace(body=fields)
 

@@ -12,12 +12,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Self
 
 import pytest
 from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
+from mcp_types import ListRootsResult, Root
+from pydantic import FileUrl
 
 from signet_actors.cli.mcp import mcp
 from signet_actors.errors import InvalidRequest
@@ -26,6 +29,11 @@ from tests.support.bus_harness import REPOSITORY, eventually
 from tests.support.scripted_daemon import ScriptedDaemon
 
 MEMORY = {"id": "m 1", "content": "tea", "created_at": "2026-11-23T10:00:00.000Z"}
+PATIENT: Final = (
+    "import signet_actors.mcp.stdio_sdk as sdk; sdk.ROOTS_WAIT_S = 60; from signet_actors.cli.entry import main; main()"
+)
+"""Starts ``signet`` so that a slow machine is no client that does not answer."""
+GONE: Final = f"import os, tempfile; here = tempfile.mkdtemp(); os.chdir(here); os.rmdir(here); {PATIENT}"
 OPTIONS = {
     "another --project": "/srv/till",
     "no --project": "",
@@ -42,15 +50,17 @@ def with_client(
     mode: str = "auto",
     more: tuple[str, ...] = (),
     cwd: Path | None = None,
+    roots: Any = None,
+    begin: list[str] | None = None,
     **environment: str,
 ) -> None:
     """Let ``use`` talk to ``signet OPTIONS mcp --agent ada --harness codex MORE``, in the directory ``cwd``."""
-    command = ["-m", "signet_actors.cli", *options, "mcp", "--agent", "ada", "--harness", "codex", *more]
+    command = [*(begin or ["-m", "signet_actors.cli"]), *options, "mcp", "--agent", "ada", "--harness", "codex", *more]
     variables = {**os.environ, "PYTHONPATH": str(REPOSITORY), **environment}
     started = StdioServerParameters(command=sys.executable, args=command, env=variables, cwd=cwd)
 
     async def run() -> None:
-        async with Client(started, mode=mode) as client:
+        async with Client(started, mode=mode, list_roots_callback=roots) as client:
             await use(client)
 
     asyncio.run(run())
@@ -130,7 +140,7 @@ def test_a_note_belongs_to_the_directory_in_which_the_program_works(
             "a link to it": [str(link), "shop", ""],
             "home": [None, "shop", ""],
             "another --project": ["/srv/till", "shop", ""],
-            "no --project": [None, "shop", ""],
+            "no --project": ["", "shop", ""],
             "this --project": [str(shop), str(shop), ""],
             "a --project above": [str(tmp_path / "till"), "shop", ""],
             "a --project at home": [str(home / "till"), "shop", ""],
@@ -252,3 +262,232 @@ def test_a_cancelled_call_is_not_answered_and_delays_nothing(
     assert answer_to(server, tool_call(2, "m2"))["id"] == 2
     assert server.communicate(timeout=20) == ("", None)
     assert server.returncode == 0
+
+
+class Editor:
+    """A client that starts ``signet mcp`` in the home directory, as editors do, and has roots.
+
+    ``answers``: what it answers to ``roots/list``, by the number of the question; the last answer repeats. None: no
+    answer. ``asked``: the ids of these questions.
+    """
+
+    def __init__(
+        self,
+        daemon: ScriptedDaemon,
+        home: Path,
+        *answers: Any,
+        program: tuple[str, ...] = ("-c", PATIENT),
+        more: tuple[str, ...] = (),
+        **capabilities: Any,
+    ) -> None:
+        daemon.on("POST", "/api/memory/remember", {"id": "m1"})
+        self.daemon, self.answers, self.asked, self.numbers = daemon, answers, list[Any](), count(1)
+        command = [sys.executable, *program, "--url", daemon.url, "mcp", *more]
+        variables = {**os.environ, "PYTHONPATH": str(REPOSITORY), "HOME": str(home), "PWD": str(home)}
+        self.server = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=home, env=variables
+        )
+        client = {"clientInfo": {"name": "editor", "version": "1"}, "protocolVersion": "2025-06-18"}
+        self.request("initialize", {**client, "capabilities": capabilities or {"roots": {"listChanged": True}}})
+        self.notify("notifications/initialized")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self.server:
+            self.server.kill()
+
+    def notify(self, method: str) -> None:
+        send(self.server, json.dumps({"jsonrpc": "2.0", "method": method}))
+
+    def answer(self, id_: Any, answer: Any) -> None:
+        send(self.server, json.dumps({"jsonrpc": "2.0", "id": id_, **answer}))
+
+    def begin(self, method: str, params: Any) -> int:
+        number = next(self.numbers)
+        send(self.server, json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}))
+        return number
+
+    def wait(self, *numbers: int) -> list[Any]:
+        """Return the results of these requests, answering what the server asks meanwhile."""
+        results: dict[int, Any] = {}
+        assert self.server.stdout is not None
+        while set(numbers) - set(results):
+            message = json.loads(self.server.stdout.readline())
+            if "method" not in message:
+                results[message["id"]] = message["result"]
+                continue
+            assert message["method"] == "roots/list"
+            answer = self.answers[min(len(self.asked), len(self.answers) - 1)]
+            self.asked.append(message["id"])
+            if answer is not None:
+                self.answer(message["id"], answer)
+        return [results[number] for number in numbers]
+
+    def request(self, method: str, params: Any) -> Any:
+        return self.wait(self.begin(method, params))[0]
+
+    def store(self, **fields: Any) -> Any:
+        """Return the project with which the memory tool stores a memory."""
+        before = len(self.daemon.asked)
+        result = self.request("tools/call", {"name": "memory_store", "arguments": {"content": "tea", **fields}})
+        assert not result.get("isError"), result
+        (one,) = self.daemon.asked[before:]
+        return one.body.get("project")
+
+
+def showing(*uris: Any) -> Any:
+    return {"result": {"roots": [{"uri": uri} for uri in uris]}}
+
+
+ROOTS: Final = (
+    (showing("file:///srv/shop"), "/srv/shop"),
+    (showing("file:///srv/shop", "file:///srv/till"), "/srv/shop"),
+    (showing("file:///srv/till", "file:///srv/shop"), "/srv/till"),
+    ({"result": {"roots": [{"uri": "file:///srv/shop", "name": "The shop"}], "_meta": {}}}, "/srv/shop"),
+    (showing("file://localhost/srv/shop"), "/srv/shop"),
+    (showing("FILE:///srv/shop"), "/srv/shop"),
+    (showing("file:/srv/shop"), "/srv/shop"),
+    (showing("file:///srv/my%20shop"), "/srv/my shop"),
+    (showing("file:///srv/my shop"), "/srv/my shop"),
+    (showing("file:///srv/l%C3%A4den"), "/srv/läden"),
+    (showing("file:///srv/läden"), "/srv/läden"),
+    (showing("file:///srv/c%23"), "/srv/c#"),
+    (showing("file:///srv/c#"), "/srv/c#"),
+    (showing("file:///srv/100%25"), "/srv/100%"),
+    (showing("file:///srv/what%3F"), "/srv/what?"),
+    (showing("vscode-vfs://github/you/shop", "file:///srv/shop"), "/srv/shop"),
+    (showing("https://example.com/shop", "untitled:one", "file:///srv/shop"), "/srv/shop"),
+    ({"result": {"roots": [7, None, {}, {"uri": 7}, {"uri": "file:///srv/shop"}]}}, "/srv/shop"),
+    (showing("file://{home}/shop"), "{home}/shop"),
+    # none of a project
+    (showing("file://{home}"), None),
+    (showing("file://{home}/"), None),
+    (showing("file://{home}/."), None),
+    (showing("file:///"), None),
+    (showing("file://{home}", "file:///srv/shop"), None),
+    (showing("vscode-remote://ssh-remote%2Bhost/srv/shop"), None),
+    (showing("file://server/srv/shop"), None),
+    (showing("file:////server/srv/shop"), None),
+    (showing("/srv/shop"), None),
+    (showing("srv/shop"), None),
+    (showing("file:"), None),
+    (showing(""), None),
+    (showing("http://[/srv/shop"), None),
+    (showing("file:///srv/shop%0Aforget%20all"), None),
+    (showing("file:///srv/shop%00"), None),
+    (showing("file:///srv/%FF"), None),
+    (showing("file:///srv/" + "x" * 500), None),
+    (showing(), None),
+    ({"result": {}}, None),
+    ({"result": {"roots": None}}, None),
+    ({"result": {"roots": {"uri": "file:///srv/shop"}}}, None),
+    ({"error": {"code": -32601, "message": "Method not found"}}, None),
+)
+
+
+def test_started_in_the_home_directory_it_takes_the_first_root_of_its_client(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    answers = [json.loads(json.dumps(answer).replace("{home}", str(tmp_path))) for answer, _ in ROOTS]
+    wrong = []
+    with Editor(daemon, tmp_path, *answers) as editor:
+        assert {tool["name"] for tool in editor.request("tools/list", {})["tools"]} == set(TOOLS)
+        assert editor.asked == []
+        for number, (answer, expected) in enumerate(ROOTS, 1):
+            project = editor.store()
+            assert editor.store() == project
+            assert len(editor.asked) == number, "asked once until they change"
+            if project != (expected and expected.replace("{home}", str(tmp_path))):
+                wrong.append((answer, project))
+            editor.notify("notifications/roots/list_changed")
+    assert wrong == []
+    assert len(set(editor.asked)) == len(ROOTS)
+
+
+def test_a_root_is_the_project_that_the_client_works_in_in_every_respect(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    with Editor(daemon, tmp_path, showing("file:///srv/shop")) as editor:
+        assert editor.store(project="") == ""
+        assert editor.store(project="till") == "till"
+        assert editor.store(project="/srv/till") == "/srv/till"
+        assert editor.store(project="shop") == "/srv/shop"
+        assert editor.store(session_key="s-1") == "/srv/shop"
+        both = [editor.begin("tools/call", {"name": "memory_store", "arguments": {"content": "a"}}) for _ in range(2)]
+        editor.wait(*both)
+        assert [one.body["project"] for one in daemon.asked[-2:]] == ["/srv/shop"] * 2
+
+
+def test_calls_at_once_wait_for_the_same_answer(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    with Editor(daemon, tmp_path, showing("file:///srv/shop")) as editor:
+        call = {"name": "memory_store", "arguments": {"content": "tea"}}
+        editor.wait(*[editor.begin("tools/call", call) for _ in range(12)])
+        assert [one.body.get("project") for one in daemon.asked] == ["/srv/shop"] * 12
+        assert len(editor.asked) == 1
+
+
+def test_a_client_that_does_not_say_its_roots_within_a_second_has_none_until_it_does(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    with Editor(daemon, tmp_path, None, program=("-m", "signet_actors.cli")) as editor:
+        assert [editor.store(), editor.store()] == [None, None]
+        editor.answer("another", showing("file:///srv/wrong"))
+        assert editor.store() is None
+        editor.answer(editor.asked[0], showing("file:///srv/shop"))
+        assert editor.store() == "/srv/shop"
+        editor.notify("notifications/roots/list_changed")
+        assert editor.store() is None
+        editor.answer(editor.asked[0], showing("file:///srv/shop"))
+        assert editor.store() is None
+        editor.answer(editor.asked[1], showing("file:///srv/till"))
+        assert editor.store() == "/srv/till"
+        assert len(editor.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "capabilities", "project"),
+    [
+        ((), {"sampling": {}}, None),
+        (("--project", "/srv/till"), {"roots": {}}, "/srv/till"),
+        (("--project", ""), {"roots": {}}, ""),
+    ],
+)
+def test_a_client_without_roots_and_one_that_names_the_project_are_not_asked(
+    daemon: ScriptedDaemon, tmp_path: Path, more: tuple[str, ...], capabilities: Any, project: str | None
+) -> None:
+    with Editor(daemon, tmp_path, showing("file:///srv/shop"), more=more, **capabilities) as editor:
+        assert editor.store() == project
+        assert editor.asked == []
+
+
+def test_started_in_a_project_it_asks_for_no_roots(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    daemon.on("POST", "/api/memory/remember", {"id": "m1"})
+
+    async def no_roots(*_: Any) -> Any:
+        raise AssertionError("it is not asked")
+
+    async def use(client: Client) -> None:
+        await client.call_tool("memory_store", {"content": "tea"})
+
+    with_client(["--url", daemon.url], use, mode="legacy", cwd=tmp_path, roots=no_roots)
+    assert [one.body["project"] for one in daemon.asked] == [str(tmp_path)]
+
+
+@pytest.mark.parametrize("started_in", ["home", "/", "a directory that is gone"])
+def test_the_official_client_says_its_roots(daemon: ScriptedDaemon, tmp_path: Path, started_in: str) -> None:
+    daemon.on("POST", "/api/memory/remember", {"id": "m1"})
+    cwd = Path("/") if started_in == "/" else tmp_path
+
+    async def roots(_: Any) -> ListRootsResult:
+        return ListRootsResult(roots=[Root(uri=FileUrl("file:///srv/my%20shop"))])
+
+    async def use(client: Client) -> None:
+        await client.call_tool("memory_store", {"content": "tea"})
+
+    program = ["-c", GONE if "gone" in started_in else PATIENT]
+    with_client(
+        ["--url", daemon.url], use, mode="legacy", cwd=cwd, roots=roots, begin=program, HOME=str(tmp_path), PWD=str(cwd)
+    )
+    assert [one.body.get("project") for one in daemon.asked] == ["/srv/my shop"]

@@ -163,7 +163,7 @@ def _headers(call: Call[McpRequest], request: ToolRequest) -> Mapping[str, str]:
 
 def _origin(call: Call[McpRequest], name: str) -> str | None:
     """Return the harness or the workspace of the client, from the query or a header."""
-    return call.query.get(name) or call.headers.get(f"x-signet-{name}")
+    return call.query.get(name) or call.headers.get(f"x-signet-{name}") or None
 
 
 def _error(status: int, code: int, text: str) -> HttpResponse:
