@@ -1,6 +1,6 @@
-"""Where the daemon listens, as every program finds it, and which token of the environment it gets.
+"""Where the daemon listens, and which token of the environment it gets.
 
-``signet-hook`` imports none of this; ``signet_actors/hook/daemon.py`` follows the same rule.
+``signet-hook`` imports none of this, but ``signet_actors/hook/daemon.py`` follows the same rules.
 
 Source: docs/cli.md "Which daemon"; docs/security.md "Local mode".
 """
@@ -65,17 +65,14 @@ def address_from_url(url: str, *, given_by: str = "--url") -> Address:
     return Address(parts.hostname, port or (443 if secure else 80), secure, parts.path.rstrip("/"))
 
 
-def find_daemon(environ: Mapping[str, str], workspace: Path | None) -> Address | None:
-    """Return the address of the daemon by the rule that all programs share; None if nothing names a daemon.
+def find_daemon(environ: Mapping[str, str], workspace: Path) -> Address | None:
+    """Return the address of the workspace's daemon, as a command looks for it; None if nothing names one.
 
-    The first of: SIGNET_DAEMON_URL; the daemon that runs on the workspace; SIGNET_HOST and SIGNET_PORT, by which a
-    daemon of the workspace is told where to listen, so that its address is not ``trusted``. They name no daemon if they
-    name the port of one that was killed: another program may listen there. Raises InvalidRequest.
+    The first of: the daemon that runs on the workspace; SIGNET_HOST and SIGNET_PORT, by which a daemon is told where to
+    listen, so that the address is not ``trusted``. They name no daemon if they name the port of one that was killed:
+    another program may listen there. Raises InvalidRequest.
     """
-    named = address_of_url_variable(environ)
-    if named is not None:
-        return named
-    recorded = None if workspace is None else recorded_address(workspace)
+    recorded = recorded_address(workspace)
     if recorded is not None and recorded.trusted:
         return recorded
     found = _address_of_host_and_port(environ, workspace)
@@ -88,7 +85,7 @@ def address_of_url_variable(environ: Mapping[str, str]) -> Address | None:
     return address_from_url(url, given_by=URL_VARIABLE) if url else None
 
 
-def _address_of_host_and_port(environ: Mapping[str, str], workspace: Path | None) -> Address | None:
+def _address_of_host_and_port(environ: Mapping[str, str], workspace: Path) -> Address | None:
     """Return the address that SIGNET_HOST and SIGNET_PORT name; None without them, or for any free port."""
     host, port = environ.get(HOST_VARIABLE) or "", (environ.get(PORT_VARIABLE) or "").strip()
     if port and not (port.isascii() and port.isdigit() and int(port) <= MAX_PORT):

@@ -3,8 +3,7 @@
 ``http.client`` takes longer to import than the daemon takes to answer. The request is HTTP/1.0, so that the answer is
 never in chunks and ends with the connection.
 
-The rule by which the daemon is found is that of ``signet_actors/config/daemon_address.py``, which takes too long to
-import.
+The rule by which the daemon is found is that of ``signet_actors/client/location.py``, which takes too long to import.
 
 Source: docs/cli.md "Which daemon"; docs/security.md "Local mode".
 """
@@ -21,8 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-DEFAULT_HOST = "127.0.0.1"
-DEFAULT_PORT = 3850
 MAX_PORT = 65_535
 MAX_ANSWER_BYTES = 4 << 20
 REASONS_TO_WAIT = frozenset(
@@ -54,24 +51,22 @@ _MAX_REFUSAL_CHARS = 300
 class NoAnswer(Exception):
     """The daemon gave no usable answer. The text is for a user; ``remedy`` says what to do.
 
-    ``status`` is that of a refusal, else 0. ``port``: the recorded one of a daemon that does not run, else 0.
+    ``status`` is that of a refusal, else 0.
     """
 
-    def __init__(self, text: str, remedy: str = START_IT, *, status: int = 0, port: int = 0) -> None:
+    def __init__(self, text: str, remedy: str = START_IT, *, status: int = 0) -> None:
         super().__init__(text)
         self.remedy = remedy
         self.status = status
-        self.port = port
 
 
 class Address:
     """Where the daemon listens. ``owner_token`` is sent to our workspace's own daemon only.
 
-    ``named``: the environment names it, so a report for it is for no other daemon. ``workspace``: the daemon that would
-    serve it is expected there, but it is not known to run.
+    ``named``: the environment names it, so a report for it is for no other daemon.
     """
 
-    __slots__ = ("host", "named", "owner_token", "port", "prefix", "secure", "workspace")
+    __slots__ = ("host", "named", "owner_token", "port", "prefix", "secure")
 
     def __init__(
         self,
@@ -82,7 +77,6 @@ class Address:
         prefix: str = "",
         owner_token: str = "",
         named: bool = False,
-        workspace: str = "",
     ) -> None:
         self.host = host
         self.port = port
@@ -90,7 +84,6 @@ class Address:
         self.prefix = prefix
         self.owner_token = owner_token
         self.named = named
-        self.workspace = workspace
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -116,41 +109,15 @@ def workspace_of(environ: dict[str, str], given: str = "") -> str:
 
 
 def find_daemon(environ: dict[str, str], workspace: str) -> Address:
-    """Return the address of the daemon.
+    """Return the address of the daemon: that of SIGNET_DAEMON_URL, else of the daemon that runs on the workspace.
 
-    The first of: SIGNET_DAEMON_URL; the daemon that runs on the workspace; SIGNET_HOST and SIGNET_PORT; the default
-    address. Raises NoAnswer if it is known that no daemon runs, or that the port belongs to another user's program,
-    which must not see a prompt.
+    No other port counts: the daemon of another workspace may listen there, and must see no prompt. Raises NoAnswer.
     """
-    if environ.get("SIGNET_DAEMON_URL"):
-        return _address_of_url(environ["SIGNET_DAEMON_URL"])
-    absent = None
-    try:
-        recorded = recorded_address(workspace)
-    except NoAnswer as left_behind:
-        recorded, absent = None, left_behind
-    found = recorded or _address_of_host_and_port(environ, workspace)
-    if absent is not None and (found is None or found.port == absent.port):
-        raise absent
-    if found is not None:
-        is_here = recorded is None and found.host in ("127.0.0.1", "::1", "localhost")
-        if is_here and _is_other_users_port(found.port):
-            raise NoAnswer(f"no daemon runs on {workspace}")
-        return found
-    if environ.get("SIGNET_PORT", "").strip() == "0" or _is_other_users_port(DEFAULT_PORT):
+    url = environ.get("SIGNET_DAEMON_URL")
+    found = _address_of_url(url) if url else recorded_address(workspace)
+    if found is None:
         raise NoAnswer(f"no daemon runs on {workspace}")
-    return Address(DEFAULT_HOST, DEFAULT_PORT, workspace=workspace)
-
-
-def _address_of_host_and_port(environ: dict[str, str], workspace: str) -> Address | None:
-    """Return the address that SIGNET_HOST and SIGNET_PORT name; None without them, or for any port. Raises NoAnswer."""
-    host, port = environ.get("SIGNET_HOST", ""), environ.get("SIGNET_PORT", "").strip()
-    if not (host or port) or port == "0":
-        return None
-    if port and not (port.isascii() and port.isdigit() and int(port) <= MAX_PORT):
-        raise NoAnswer(f"SIGNET_PORT={port[:20]!r} is not a port", "Correct it, or unset it.")
-    host = _WILDCARD_ADDRESSES.get(host, host) or DEFAULT_HOST
-    return Address(host, int(port or DEFAULT_PORT), named=True, workspace=workspace)
+    return found
 
 
 def _address_of_url(url: str) -> Address:
@@ -183,7 +150,7 @@ def recorded_address(workspace: str) -> Address | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     if not _is_held_by(workspace, pid) or _is_other_users_port(port):
-        raise NoAnswer(f"no daemon runs on {workspace}", port=port)
+        raise NoAnswer(f"no daemon runs on {workspace}")
     try:
         token = _read_own(os.path.join(workspace, ".daemon", "owner-token")).decode("ascii")
     except (OSError, ValueError):
@@ -284,8 +251,7 @@ def post(address: Address, path: str, body: dict[str, Any], headers: dict[str, s
     except TimeoutError:
         raise NoAnswer(f"the daemon at {address} did not answer in time", "Check it with `signet status`.") from None
     except (OSError, UnicodeError):
-        absent = f"runs on {address.workspace}" if address.workspace else f"answers at {address}"
-        raise NoAnswer(f"no daemon {absent}") from None
+        raise NoAnswer(f"no daemon answers at {address}") from None
     return _parsed(raw, address)
 
 
@@ -402,15 +368,10 @@ def _parsed(raw: bytes, address: Address) -> dict[str, Any]:
         answer = json.loads(content[:length])
     except (ValueError, RecursionError):
         answer = None
-    if not isinstance(answer, dict) and address.workspace:
-        raise NoAnswer(
-            f"no daemon runs on {address.workspace} (port {address.port} belongs to another program)",
-            f"Start one on another port: `SIGNET_PORT={address.port % MAX_PORT + 1} signet start`.",
-        )
     if not 200 <= status < 300:
         raise _refusal(address, status, answer)
     if not isinstance(answer, dict):
-        raise NoAnswer(f"the program at {address} is not a Signet daemon", "Check SIGNET_DAEMON_URL and SIGNET_PORT.")
+        raise NoAnswer(f"the program at {address} is not a Signet daemon", "Check SIGNET_DAEMON_URL.")
     if answer.get("skipped") is True and isinstance(answer.get("reason"), str):
         _raise_skipped(address, answer["reason"])
     return answer

@@ -19,7 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live_daemon import live_daemon, private_root
+from tests.support.bus_harness import eventually
+from tests.support.live_daemon import LiveDaemon, live_daemon, private_root
 
 pytestmark = pytest.mark.system
 
@@ -135,6 +136,52 @@ def test_a_command_for_a_workspace_without_a_daemon_sends_nothing_to_another_dae
         assert ran.returncode == 3, ran.stderr
         assert str(daemon.workspace) in ran.stderr
         assert daemon.api.listed() == []
+
+
+def test_hooks_and_clients_of_a_stopped_daemon_send_nothing_to_the_daemon_of_another_workspace() -> None:
+    with live_daemon(patient=True) as personal:
+        personal.api.remember("Personal: my therapist is Dr. Rossi, appointment every Thursday")
+        work = LiveDaemon(personal.root, name="work", patient=True).start()
+        try:
+            assert work.stop() == 0
+            environ = work.environment(SIGNET_PORT=str(personal.port))
+
+            def ran(*command: str, **event: str) -> str:
+                given = json.dumps({"session_id": "w-1", "cwd": "/srv/shop", **event})
+                done = subprocess.run(
+                    [sys.executable, "-P", *command],
+                    input=given,
+                    env=environ,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    timeout=60,
+                )
+                return done.stdout + done.stderr
+
+            def hook(name: str, **event: str) -> str:
+                return ran(
+                    "-m", "signet_actors.hook", name, "-H", "claude-code", "--workspace", str(work.workspace), **event
+                )
+
+            started = hook("session-start", hook_event_name="SessionStart", source="startup")
+            assert f"no memory in this session, because no daemon runs on {work.workspace}" in started
+            assert hook("user-prompt-submit", prompt="when is my therapist appointment?") == ""
+            hook("compaction-complete", compact_summary="The price of the Falcon merger is 40 million")
+            assert '"spooled": true' in hook("remember", content="Acme's CFO is Lee")
+            hook("user-prompt-submit", session_id="w-2", prompt="[signet off] between us")
+            program = "from signet_actors.client import Client; print(Client().{})"
+            for call in ("recall('therapist appointment')", "remember('work: the secret of Acme')"):
+                assert f"no daemon runs on {work.workspace}" in ran("-c", program.format(call))
+
+            assert [memory["content"][:9] for memory in personal.api.listed()] == ["Personal:"]
+            assert [personal.api.get(f"/api/sessions/{key}").status for key in ("w-1", "w-2")] == [404, 404]
+            work.start()
+            eventually(lambda: len(work.api.listed()) == 2, what="what waited is stored in its own workspace")
+            assert work.api.get("/api/sessions/w-2").ok()["bypassed"] is True
+            assert len(personal.api.listed()) == 1
+        finally:
+            work.close()
 
 
 def test_backups_and_checks_work_in_a_symlinked_workspace(root: Path) -> None:

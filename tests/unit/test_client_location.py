@@ -35,22 +35,20 @@ def workspace_in(home: Path) -> Path:
     return workspace
 
 
-def test_the_usual_address_is_the_default(tmp_path: Path) -> None:
-    assert place(tmp_path) == "http://127.0.0.1:3850"
-
-
 @pytest.mark.parametrize(
-    ("environ", "address"),
-    [
-        ({"SIGNET_PORT": "4000"}, "http://127.0.0.1:4000"),
-        ({"SIGNET_HOST": "0.0.0.0"}, "http://127.0.0.1:3850"),
-        ({"SIGNET_HOST": "::1", "SIGNET_PORT": "4000"}, "http://[::1]:4000"),
-        ({"SIGNET_DAEMON_URL": "https://memory.example/x/", "SIGNET_PORT": "1"}, "https://memory.example:443/x"),
-        ({"SIGNET_DAEMON_URL": "", "SIGNET_PORT": "4000"}, "http://127.0.0.1:4000"),
-    ],
+    "environ",
+    [{}, {"SIGNET_PORT": "4000"}, {"SIGNET_HOST": "::1", "SIGNET_PORT": "4000"}, {"SIGNET_WORKSPACE": "/nonexistent"}],
 )
-def test_the_environment_names_another_address(tmp_path: Path, environ: dict[str, str], address: str) -> None:
-    assert place(tmp_path, **environ) == address
+def test_without_a_daemon_on_the_workspace_no_port_is_tried(tmp_path: Path, environ: dict[str, str]) -> None:
+    """The daemon of another workspace may listen there."""
+    workspace = environ.get("SIGNET_WORKSPACE", tmp_path / ".agents")
+    with pytest.raises(DaemonUnreachable, match=f"no daemon runs on {workspace}"):
+        place(tmp_path, **environ)
+
+
+def test_the_environment_names_another_address(tmp_path: Path) -> None:
+    environ = {"SIGNET_DAEMON_URL": "https://memory.example/x/", "SIGNET_PORT": "1"}
+    assert place(tmp_path, **environ) == "https://memory.example:443/x"
 
 
 def test_the_address_of_the_running_daemon_is_used(tmp_path: Path) -> None:
@@ -92,8 +90,6 @@ def test_a_daemon_on_any_free_port_is_found_by_its_address_file_only(tmp_path: P
     [
         ("ftp://x", {}, "url 'ftp://x'"),
         (None, {"SIGNET_DAEMON_URL": "http://x:99999"}, "SIGNET_DAEMON_URL"),
-        (None, {"SIGNET_PORT": "x"}, "SIGNET_PORT"),
-        (None, {"SIGNET_PORT": "70000"}, "SIGNET_PORT"),
     ],
 )
 def test_an_address_that_is_none_is_refused_when_the_client_is_made(

@@ -1,4 +1,4 @@
-"""One rule by which every program finds the daemon, and which token of the environment it gets.
+"""The rule by which the programs find the daemon, and which token of the environment it gets.
 
 Source: docs/cli.md "Which daemon".
 """
@@ -25,6 +25,7 @@ from tests.support.held_workspace import held_workspace, write_address
 from tests.support.scripted_daemon import ScriptedDaemon
 
 NO_DAEMON: Final = "no daemon"
+"""Also of a command that finds a port there: it asks which workspace is served, and sends nothing else."""
 INVALID: Final = "not valid"
 URL: Final = {"SIGNET_DAEMON_URL": "https://Memory.example/x/"}
 HERE: Final = {"SIGNET_HOST": "::1", "SIGNET_PORT": " 4000 "}
@@ -38,18 +39,18 @@ CASES: Final = [
     (RUNS, {"SIGNET_PORT": "0"}, "http://127.0.0.1:4100"),
     (RUNS, {"SIGNET_DAEMON_URL": ""}, "http://127.0.0.1:4100"),
     (KILLED, {}, NO_DAEMON),
-    (KILLED, HERE, "http://[::1]:4000"),
+    (KILLED, HERE, NO_DAEMON),
     (KILLED, {"SIGNET_PORT": "0"}, NO_DAEMON),
     (KILLED, {"SIGNET_PORT": "4100"}, NO_DAEMON),
-    (ABSENT, HERE, "http://[::1]:4000"),
-    (ABSENT, {"SIGNET_PORT": "4000"}, "http://127.0.0.1:4000"),
-    (ABSENT, {"SIGNET_HOST": "0.0.0.0"}, "http://127.0.0.1:3850"),
-    (ABSENT, {"SIGNET_HOST": "box", "SIGNET_PORT": ""}, "http://box:3850"),
+    (ABSENT, HERE, NO_DAEMON),
+    (ABSENT, {"SIGNET_PORT": "4000"}, NO_DAEMON),
+    (ABSENT, {"SIGNET_HOST": "0.0.0.0"}, NO_DAEMON),
+    (ABSENT, {"SIGNET_HOST": "box", "SIGNET_PORT": ""}, NO_DAEMON),
     (ABSENT, {"SIGNET_HOST": "box", "SIGNET_PORT": "0"}, NO_DAEMON),
     (ABSENT, {"SIGNET_PORT": "0"}, NO_DAEMON),
-    (ABSENT, {}, "http://127.0.0.1:3850"),
-    (ABSENT, {"SIGNET_PORT": "65536"}, INVALID),
-    (ABSENT, {"SIGNET_PORT": "x"}, INVALID),
+    (ABSENT, {}, NO_DAEMON),
+    (ABSENT, {"SIGNET_WORKSPACE": "/nonexistent"}, NO_DAEMON),
+    (ABSENT, {"SIGNET_DAEMON_URL": ""}, NO_DAEMON),
     (ABSENT, {"SIGNET_DAEMON_URL": "memory.example:1"}, "http://memory.example:1"),
     (ABSENT, {"SIGNET_DAEMON_URL": "HTTP://[::1]:2/"}, "http://[::1]:2"),
     (ABSENT, {"SIGNET_DAEMON_URL": "http://h:0"}, "http://h:80"),
@@ -87,7 +88,6 @@ def by_client(environ: dict[str, str], _workspace: Path) -> str:
 
 
 def by_command(environ: dict[str, str], _workspace: Path) -> str:
-    """The command asks an address that is not ``trusted`` first, which another daemon may have taken."""
     invocation = Invocation(environ=environ)
     try:
         found = invocation.address()
@@ -96,7 +96,22 @@ def by_command(environ: dict[str, str], _workspace: Path) -> str:
         return NO_DAEMON
     except InvalidRequest:
         return INVALID
-    return str(found)
+    return str(found) if found.trusted else NO_DAEMON
+
+
+def test_a_port_of_the_environment_is_one_that_a_command_asks_for_its_workspace(tmp_path: Path) -> None:
+    for environ, expected in (
+        (HERE, "http://[::1]:4000"),
+        ({"SIGNET_PORT": "4000"}, "http://127.0.0.1:4000"),
+        ({"SIGNET_HOST": "0.0.0.0"}, "http://127.0.0.1:3850"),
+        ({"SIGNET_HOST": "box", "SIGNET_PORT": ""}, "http://box:3850"),
+        ({}, "http://127.0.0.1:3850"),
+    ):
+        found = Invocation(environ={"HOME": str(tmp_path), **environ}).address()
+        assert (str(found), found.trusted) == (expected, False)
+    for port in ("65536", "x", "٣"):
+        with pytest.raises(InvalidRequest, match="is not a port"):
+            Invocation(environ={"HOME": str(tmp_path), "SIGNET_PORT": port}).address()
 
 
 @pytest.mark.parametrize(("daemon", "environ", "expected"), CASES)
@@ -110,8 +125,6 @@ def test_every_program_finds_the_same_daemon(
     workspace = tmp_path / ".agents"
     with state(workspace, daemon):
         found = find({"HOME": str(tmp_path), "SIGNET_WORKSPACE": str(workspace), **environ}, workspace)
-    if find is by_command and daemon == KILLED and expected == NO_DAEMON:
-        expected = "http://127.0.0.1:4100"  # where it asks which workspace is served, and sends nothing else
     assert found == expected
 
 

@@ -459,21 +459,6 @@ def test_the_start_of_a_session_says_what_is_wrong_with_the_configuration(worksp
     assert context(done).endswith("Start it with `signet start`."), "it was corrected since"
 
 
-@pytest.mark.parametrize("status", [200, 400, 403, 404, 501])
-def test_a_port_of_another_program_is_named_as_such(daemon: ScriptedDaemon, workspace: Path, status: int) -> None:
-    for path in ("session-start", "remember"):
-        daemon.on("POST", f"/api/hooks/{path}", body=b"<h1>Hello</h1>", status=status)
-    said = (
-        f"no daemon runs on {workspace} (port {daemon.port} belongs to another program)."
-        f" Start one on another port: `SIGNET_PORT={daemon.port + 1} signet start`."
-    )
-    for name in ("session-start", "remember"):
-        event = {**START, "content": "x"}
-        done = hook(name, *CLAUDE, event=event, workspace=workspace, url="", SIGNET_PORT=str(daemon.port))
-        assert said in done.stdout
-    assert json.loads(done.stdout)["spooled"] is True
-
-
 @pytest.mark.parametrize("name", [name for name in HOOKS if name not in {"session-start", "remember", "recall"}])
 def test_other_hooks_are_silent_while_the_daemon_is_away(workspace: Path, name: str) -> None:
     done = hook(name, *CLAUDE, event=END, workspace=workspace, url=closed_port())
@@ -1023,13 +1008,24 @@ def test_the_recorded_address_counts_while_a_daemon_holds_the_workspace(
     assert daemon.asked[0].headers["x-signet-owner-token"] == "ab12" * 16
 
 
-def test_the_environment_names_host_and_port(daemon: ScriptedDaemon, workspace: Path) -> None:
-    daemon.on("POST", "/api/hooks/session-start", {"inject": "known"})
-    for more in ({"SIGNET_PORT": str(daemon.port)}, {"SIGNET_HOST": "localhost", "SIGNET_PORT": str(daemon.port)}):
-        assert context(hook("session-start", event=START, workspace=workspace, **more)) == "known"
-    for port in ("70000", "-1", "x", "٣"):
-        assert "is not a port" in context(hook("session-start", event=START, workspace=workspace, SIGNET_PORT=port))
-    assert "x-signet-owner-token" not in daemon.asked[0].headers
+def test_a_daemon_that_may_serve_another_workspace_hears_nothing(daemon: ScriptedDaemon, workspace: Path) -> None:
+    """What must not be lost waits in the spool of the workspace."""
+    for path in ("session-start", "user-prompt-submit", "session-end", "remember"):
+        daemon.on("POST", f"/api/hooks/{path}", {"inject": "theirs", "memoriesSaved": 0, "saved": True})
+    port = {"SIGNET_PORT": str(daemon.port)}
+    for more in (port, {**port, "SIGNET_HOST": "localhost"}, {"SIGNET_PORT": "x"}, {}):
+        said = context(hook("session-start", *CLAUDE, event=START, workspace=workspace, **more))
+        assert said.startswith(f"Signet: no memory in this session, because no daemon runs on {workspace}. Start it")
+    prompt = {**START, "hook_event_name": "UserPromptSubmit", "prompt": "when is my appointment?"}
+    assert hook("user-prompt-submit", *CLAUDE, event=prompt, workspace=workspace, **port).stdout == ""
+    hook("session-end", *CLAUDE, event=END, workspace=workspace, **port)
+    kept = hook("remember", event={"content": "Acme's CFO is Lee"}, workspace=workspace, **port)
+    assert json.loads(kept.stdout)["spooled"] is True
+    off = hook("user-prompt-submit", *CLAUDE, event={**prompt, "prompt": "[signet off] x"}, workspace=workspace, **port)
+    assert "the user has switched it off for this session" in off.stdout
+    assert daemon.asked == []
+    paths = [entry["path"].rpartition("/")[2] for entry in waiting(workspace)]
+    assert paths == ["user-prompt-submit", "remember"], "the switch has removed the end of its session"
 
 
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1", "http://a@b:1", "http://127.0.0.1:x", "http://[::1]:1", "::"])
