@@ -320,3 +320,9 @@ def segments(text: str, chars: int) -> Iterator[str]:
         yield text[at:end]
         at = end
     yield text[at:]
+
+
+async def is_erased(call: Call[Any], key: str) -> bool:
+    """Return whether the user has had the transcript of the session erased. Raises SignetError."""
+    nothing = StoreTurns(session_key=key, agent_id=call.agent_id, format="text", turns=())
+    return (await call.ask_writer_unkeyed(nothing)).forgotten

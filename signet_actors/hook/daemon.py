@@ -32,7 +32,7 @@ REASONS_TO_WAIT = frozenset(
 REASONS_TO_RETRY = frozenset(("timeout", "internal", "outcome_unknown"))
 """The same, if the cause may be the request: a later try may succeed."""
 REASONS_TO_GIVE_UP = frozenset(("invalid_request", "payload_too_large", "conflict", "idempotency_conflict"))
-REASONS_NOT_TO_KEEP = frozenset(("no_hooks", "bypassed", "claimed", "disabled", "other_project", "review"))
+REASONS_NOT_TO_KEEP = frozenset(("no_hooks", "bypassed", "claimed", "disabled", "other_project", "review", "forgotten"))
 """Why a report is not stored although nothing failed: as the user wants it, or another path has the session."""
 CHECKPOINT = "/session-checkpoint-extract"
 PROMPT = "/user-prompt-submit"

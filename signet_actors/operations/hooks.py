@@ -168,8 +168,8 @@ class CompactionCompleteRequest(HookFields, frozen=True, kw_only=True, rename="c
 class HookOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Why a hook did nothing, if it did nothing.
 
-    ``reason``: no_hooks, bypassed, other_project, claimed, disabled, review, busy, timeout, internal, or the error code
-    of a request to the API.
+    ``reason``: no_hooks, bypassed, forgotten, other_project, claimed, disabled, review, busy, timeout, internal, or the
+    error code of a request to the API.
     ``bypassed``: memory is switched off for the session, by this prompt or before; that is on disk.
     ``claimedBy``: the path that has the session. ``sessionKnown``: an earlier hook named the session.
     """

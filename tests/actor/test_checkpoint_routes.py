@@ -501,7 +501,7 @@ def test_the_end_of_a_turn_is_answered_with_200_whatever_is_missing(daemon: Live
     keep(daemon.api, "gone", transcript=TALK)
     daemon.api.request("DELETE", "/api/sessions/gone/transcript").ok()
     forgotten = keep(daemon.api, "gone", transcript=TALK)
-    assert (forgotten["skipped"], forgotten["stored"]) == (True, False)
+    assert (forgotten["skipped"], forgotten["stored"], forgotten["reason"]) == (True, False, "forgotten")
     hook(daemon.api, "session-start", sessionKey="claimed", runtimePath="plugin")
     assert keep(daemon.api, "claimed", transcript=TALK, runtimePath="legacy")["claimedBy"] == "plugin"
 

@@ -39,7 +39,7 @@ from signet_actors.protocol.sessions import (
     SessionStartFound,
     SetBypass,
 )
-from signet_actors.protocol.transcripts import ExpandSessions
+from signet_actors.protocol.transcripts import ExpandSessions, StoreTurns, TranscriptStored
 from signet_actors.protocol.writer import Remember, RememberChunks, Remembered, TouchMemories
 from tests.actor.test_memory_routes_recall import found, row
 from tests.support.memory_api import EVERYBODY_UP, NOW_MS, MemoryApi, memory
@@ -78,6 +78,7 @@ def api(tmp_path: Path) -> MemoryApi:
         Remember: remembered,
         RecordSessions: SessionsRecorded(),
         SetBypass: SessionsRecorded(),
+        StoreTurns: TranscriptStored(added=0),
     }
     return made
 
@@ -718,6 +719,19 @@ def test_a_new_epoch_begins_even_if_the_summary_cannot_be_stored(api: MemoryApi)
     api.bus.script[Remember] = Unavailable("away")
     assert post(api, AFTER, sessionKey="s")["success"] is False
     assert post(api, PROMPT, sessionKey="s")["inject"] != ""
+
+
+def test_the_summary_of_an_erased_session_is_not_stored(api: MemoryApi) -> None:
+    api.bus.script[StoreTurns] = TranscriptStored(added=0, forgotten=True)
+    body = post(api, AFTER, sessionKey="s", summary="The user has quuxitis.")
+    assert (body["success"], body["skipped"], body["reason"]) == (False, True, "forgotten")
+    assert not any(isinstance(sent.body, Remember | RememberChunks) for sent in api.bus.asked)
+    assert post(api, AFTER, summary="Of no session.")["success"] is True
+
+
+def test_a_summary_is_kept_for_later_while_it_is_not_known_whether_its_session_was_erased(api: MemoryApi) -> None:
+    api.bus.script[StoreTurns] = Unavailable()
+    assert post(api, AFTER, sessionKey="s")["reason"] == "unavailable"
 
 
 def test_a_compaction_of_which_no_end_is_reported_begins_the_epoch_before_it(api: MemoryApi) -> None:

@@ -26,7 +26,7 @@ from signet_actors.gateway.routes.transcripts import (
     project_of,
     transcript_name,
 )
-from signet_actors.gateway.sessions.hook_runner import LATE_HEADER, HookSession, Skipped, run_hook
+from signet_actors.gateway.sessions.hook_runner import FORGOTTEN, LATE_HEADER, HookSession, Skipped, run_hook
 from signet_actors.gateway.transcript_capture import Capture, store_capture, without_content
 from signet_actors.gateway.transcript_files import TranscriptRefused
 from signet_actors.operations.checkpoints import (
@@ -96,7 +96,7 @@ async def make(call: Call[MakeCheckpointRequest]) -> HttpResponse:
     made = await state.checkpoints.make(
         key, call.agent_id, "explicit", harness=request.harness, project=project, context=request.context
     )
-    return _not_made("forgotten") if made is None else HttpResponse(MakeCheckpointReply(stored=True, id=made))
+    return _not_made(FORGOTTEN) if made is None else HttpResponse(MakeCheckpointReply(stored=True, id=made))
 
 
 async def keep(call: Call[SessionEndRequest]) -> HttpResponse:
@@ -179,7 +179,7 @@ async def _kept_of(call: Call[SessionEndRequest], key: str, *, noted: bool) -> K
         then="goes_on" if request.reason == TURN else "extract",
     )
     if stored is None:
-        return KeepCheckpointReply(skipped=True, reason="the transcript of this session was forgotten")
+        return KeepCheckpointReply(skipped=True, reason=FORGOTTEN)
     await note_losses(call, key, found)
     made: str | None = None
     if noted:

@@ -32,6 +32,7 @@ from signet_actors.gateway.routes.recall import recall_memories
 from signet_actors.gateway.routes.remember import name_project, note_remembered, store_text
 from signet_actors.gateway.routes.session_memories import record_ratings
 from signet_actors.gateway.sessions.hook_runner import (
+    FORGOTTEN,
     LATE_HEADER,
     SWITCHED_OFF_UNSTORED,
     HookSession,
@@ -42,6 +43,7 @@ from signet_actors.gateway.sessions.hook_runner import (
 from signet_actors.gateway.sessions.prompt_memories import offered_memories, sessions_of_day
 from signet_actors.gateway.sessions.prompt_text import terms_of_prompt
 from signet_actors.gateway.sessions.session_start import start_reply, start_with_prompt
+from signet_actors.gateway.transcript_capture import is_erased
 from signet_actors.operations.field_types import MAX_CONTENT_BYTES, parse_flag
 from signet_actors.operations.hooks import (
     COMPACTION_COMPLETE,
@@ -406,6 +408,8 @@ async def compaction_complete(call: Call[CompactionCompleteRequest]) -> HttpResp
         if call.state.config.memory.pipeline_v2.confirm == "review":
             raise Skipped("review")  # a model wrote the summary, and no person has seen it
         call.refuse_if_frozen()
+        if session.key is not None and await is_erased(call, session.key):
+            raise Skipped(FORGOTTEN)  # the summary tells what was said
         stored = await _store_summary(call, session)
         return CompactionCompleteReply(
             success=True,

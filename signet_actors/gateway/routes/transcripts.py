@@ -26,6 +26,7 @@ from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import FieldRedactor, redaction_fields
 from signet_actors.gateway.sessions.hook_runner import (
     CONTEXT_WAIT_S,
+    FORGOTTEN,
     LATE_HEADER,
     NO_HOOKS_HEADER,
     OTHER_PROJECT,
@@ -167,7 +168,7 @@ async def _ended(call: Call[SessionEndRequest]) -> HttpResponse:
         then=_THEN.get(request.reason or ""),
     )
     if stored is None:
-        return _nothing_stored("the transcript of this session was forgotten")
+        return _nothing_stored(FORGOTTEN)
     await note_losses(call, key, found)
     await _release(call, key, path)
     checkpoint = await _end_checkpoint(call, key)

@@ -39,6 +39,8 @@ REQUEST_SHARE: Final = 0.9
 
 OTHER_PROJECT: Final = "other_project"
 """The reason of a hook that does nothing because ``projects.only`` lacks the directory of its session."""
+FORGOTTEN: Final = "forgotten"
+"""The reason of a hook that stores nothing because the user has had the session's transcript erased."""
 _BEGINNING_BYTES: Final = 8 << 20
 """Of a transcript that are read for the directory in which it begins."""
 _REWRITTEN_BYTES: Final = 4096
