@@ -137,15 +137,16 @@ def workspace_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """Check that the workspace exists and is ours, private and writable."""
     workspace, places = context.workspace, Workspace(context.workspace)
     quoted = shlex.quote(str(workspace))
+    names = " and ".join(connected_titles(context.environment)) if places.is_unused else ""
+    if names:
+        told = f"{workspace} {'has only reports of hooks' if workspace.exists() else 'does not exist yet'}"
+        told += f", although {names} {'are' if ' and ' in names else 'is'} connected: was it moved?"
+        yield DoctorFinding("workspace", WARN, told, "where it is now: SIGNET_WORKSPACE=DIRECTORY signet start")
     try:
         found = workspace.stat()
     except FileNotFoundError:
-        told = f"{workspace} does not exist yet"
-        if names := " and ".join(connected_titles(context.environment)):
-            told += f", although {names} {'are' if ' and ' in names else 'is'} connected: was it moved?"
-            yield DoctorFinding("workspace", WARN, told, "where it is now: SIGNET_WORKSPACE=DIRECTORY signet start")
-        else:
-            yield DoctorFinding("workspace", OK, f"{told}; the first start creates it")
+        if not names:
+            yield DoctorFinding("workspace", OK, f"{workspace} does not exist yet; the first start creates it")
         return
     except OSError as error:
         yield DoctorFinding("workspace", FAIL, f"{workspace}: {error.strerror}", "give this user access to it")

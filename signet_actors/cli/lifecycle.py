@@ -145,9 +145,11 @@ def start_daemon(invocation: Invocation, timeout: float) -> str:
     from signet_actors.cli.harnesses.registry import connected_titles  # noqa: PLC0415 - only for a start
 
     named = invocation.environment.get(WORKSPACE_VARIABLE)  # who names a directory means it
-    if not named and not workspace.exists() and (names := " and ".join(connected_titles(invocation.environ))):
+    is_new = not named and Workspace(workspace).is_unused
+    if is_new and (names := " and ".join(connected_titles(invocation.environ))):
+        state = "has only reports of hooks" if workspace.exists() else "does not exist"
         print_message(
-            f"{workspace} does not exist, although {names} {'are' if ' and ' in names else 'is'} connected: a new,"
+            f"{workspace} {state}, although {names} {'are' if ' and ' in names else 'is'} connected: a new,"
             " empty workspace is made. If yours was moved, stop this daemon, then"
             " `SIGNET_WORKSPACE=DIRECTORY signet start`."
         )

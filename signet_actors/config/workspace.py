@@ -75,7 +75,10 @@ _SYSTEM_TREES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The paths below one root directory. Only ``ensure`` and the ``refuse_`` methods access the file system."""
+    """The paths below one root directory.
+
+    Only ``is_unused``, ``ensure`` and the ``refuse_`` methods access the file system.
+    """
 
     root: Path
 
@@ -107,6 +110,16 @@ class Workspace:
     def spool_dir(self) -> Path:
         """Reports that hooks could not deliver yet. Created by the hook program."""
         return self.memory_dir / "spool"
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether it does not exist, or has only what hooks have kept there; False if it cannot be read."""
+        try:
+            return {*os.listdir(self.root)} <= {self.memory_dir.name} and (
+                {*os.listdir(self.memory_dir)} <= {self.spool_dir.name}
+            )
+        except OSError as error:
+            return isinstance(error, FileNotFoundError)
 
     @property
     def harnesses_file(self) -> Path:

@@ -18,6 +18,7 @@ from signet_actors.cli import daemon_process, lifecycle
 from signet_actors.cli.daemon_process import is_in_container, is_supervisor, supervisor_pid
 from signet_actors.cli.main import cli
 from signet_actors.config.workspace_holder import lock_held
+from signet_actors.hook.spool import Spool
 from signet_actors.runtime.supervision import workspace_lock
 from tests.support.held_workspace import held_workspace
 
@@ -187,6 +188,15 @@ def test_a_workspace_that_is_missing_although_a_program_is_connected_may_have_be
     started = CliRunner().invoke(cli, ["start"], prog_name="signet")
     assert started.exit_code == 0
     assert f"{tmp_path}/.agents does not exist, {new}" in " ".join(started.stderr.split())
+    assert CliRunner().invoke(cli, ["stop", "--now"]).exit_code == 0
+    assert CliRunner().invoke(cli, ["start"], prog_name="signet").stderr == "", "it is in use"
+    assert CliRunner().invoke(cli, ["stop", "--now"]).exit_code == 0
+    (tmp_path / ".agents").rename(tmp_path / "moved")
+    Spool(str(tmp_path / ".agents")).put("/api/hooks/session-end", {"idempotencyKey": "1"})
+    told = " ".join(CliRunner().invoke(cli, ["doctor"], prog_name="signet").stdout.split())
+    assert f"{tmp_path}/.agents has only reports of hooks, although Cursor is connected: was it moved?" in told
+    started = CliRunner().invoke(cli, ["start"], prog_name="signet")
+    assert f"{tmp_path}/.agents has only reports of hooks, {new}" in " ".join(started.stderr.split())
     assert CliRunner().invoke(cli, ["stop", "--now"]).exit_code == 0
 
 
