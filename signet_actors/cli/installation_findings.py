@@ -80,6 +80,8 @@ def _connection_of(
     connect = f"{moved}signet connect {harness.name}"
     try:
         programs, missing = harness.installed_programs(environ), harness.missing_events(environ)
+        here = os.path.realpath(context.workspace)
+        elsewhere = [path for path in harness.installed_workspaces(environ) if os.path.realpath(path) != here]
         notes = harness.notes(environ) if programs else []
     except SignetError as error:
         if is_noted:
@@ -100,6 +102,9 @@ def _connection_of(
     elif missing:
         told = f"{settings} has no hook of Signet for {' and '.join(missing)}"
         yield DoctorFinding(harness.name, WARN, told, f"`{connect}`")
+    elif elsewhere:
+        told = f"it is connected to another workspace, {elsewhere[0]}"
+        yield DoctorFinding(harness.name, WARN, told, f"to connect it to this one: `{connect}`")
     else:
         yield _of_this_installation(context, harness.name, "connected", programs, connect)
 

@@ -523,10 +523,31 @@ def _(stage: Stage) -> Any:
     return settings(stage, hooks(program(stage, "signet-hook")))
 
 
+def connected_with(stage: Stage, *words: str) -> Any:
+    stage.patch.setattr(installed_program, "installed_program", lambda name, _: str(stage.workspace / "bin" / name))
+    command = [program(stage, "python"), "-I", program(stage, "signet-hook"), "x", *words]
+    return settings(stage, hooks(shlex.join(command)))
+
+
 @case("codex", "ok", "connected")
 def _(stage: Stage) -> Any:
-    stage.patch.setattr(installed_program, "installed_program", lambda name, _: str(stage.workspace / "bin" / name))
-    return settings(stage, hooks(f"{program(stage, 'python')} -I {program(stage, 'signet-hook')} x"))
+    return connected_with(stage)
+
+
+@case("codex", "ok", "connected")
+def _(stage: Stage) -> Any:
+    (stage.workspace / "link").symlink_to(stage.workspace)
+    return connected_with(stage, "--workspace", str(stage.workspace / "link"))
+
+
+@case(
+    "codex",
+    "warn",
+    "connected to another workspace, /home/you/my work",
+    "to connect it to this one: `signet connect codex`",
+)
+def _(stage: Stage) -> Any:
+    return connected_with(stage, "-H", "codex", "--workspace", "/home/you/my work")
 
 
 def test_settings_that_are_not_valid_are_no_finding_if_the_program_was_never_connected(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
@@ -175,9 +176,17 @@ class Harness:
 
         Last comes the Python by which they are started.
         """
-        entry, hooks = self.installed_server(environ), self.installed_hooks(environ).values()
-        commands = [*map(started_words, hooks), *([server_words(entry)] if is_our_server(entry) else [])]
+        commands = self._installed_commands(environ)
         return list(dict.fromkeys(words[0] for words in (*map(program_words, commands), *commands)))
+
+    def installed_workspaces(self, environ: Mapping[str, str]) -> list[str]:
+        """Return the workspaces that our entries name. Raises ConfigError if a file is not valid."""
+        pairs = (pair for words in self._installed_commands(environ) for pair in pairwise(words))
+        return list(dict.fromkeys(value for option, value in pairs if option == "--workspace"))
+
+    def _installed_commands(self, environ: Mapping[str, str]) -> list[list[str]]:
+        entry, hooks = self.installed_server(environ), self.installed_hooks(environ).values()
+        return [*map(started_words, hooks), *([server_words(entry)] if is_our_server(entry) else [])]
 
     def environ_of(self, settings: str, environ: Mapping[str, str]) -> Mapping[str, str]:
         """Return the environment in which the harness has its settings in this file, where it was connected."""
