@@ -144,6 +144,13 @@ _VALUE_FIRST: Final = {
     )
     for only, words in NAME_WORDS.items()
 }
+_CHANGED: Final = {
+    only: compile_later(
+        rf"(?P<name>{words})[\w.-]{{0,20}}[\"']?\s{{0,20}}[:=]\s{{0,4}}\"[^\"\n]{{0,256}}\"\s{{1,4}}-{{1,2}}>\s{{1,4}}\"(?P<value>[^\"\s]{{1,256}})\""
+    )
+    for only, words in NAME_WORDS.items()
+}
+"""What a plan of Terraform or a comparison of files sets in place of the former value."""
 _NAMED_BEFORE = compile_later(r"(?:name|key)[\"']?\s{0,4}[:=]\s{0,4}[\"']?[^\s\"',]{1,64}[\"']?,?\s{0,40}\Z")
 """The value is that of the name above it, and the name below is the next one."""
 
@@ -174,6 +181,10 @@ def labelled_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             is_signed_password if password else is_signed_credential
         )(plain[slice(*pair.span("value"))]):
             yield "password" if password else "credential", *pair.span("value")
+    for change in windowed_matches(_CHANGED[ascii_only], folded, _REACH) if '" -' in plain else ():
+        password = is_password_name(change["name"])
+        if (is_signed_password if password else is_signed_credential)(plain[slice(*change.span("value"))]):
+            yield "password" if password else "credential", *change.span("value")
     done = 0  # what stands in one list or section is not read again as another
     for name in windowed_matches(_LIST[ascii_only], folded, _REACH) if any(map(plain.count, "[({")) else ():
         password = is_password_name(name["name"])
