@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -17,9 +18,12 @@ import httpx2
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ListRootsResult, Root
+from pydantic import FileUrl
 
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import MARK, LiveDaemon, live_daemon
+from tests.support.patient_mcp import PATIENT
 
 pytestmark = pytest.mark.system
 
@@ -47,11 +51,13 @@ async def over_http(daemon: LiveDaemon, agent: str, mode: Any, **headers: str) -
 
 
 @contextlib.asynccontextmanager
-async def over_stdio(daemon: LiveDaemon, agent: str, mode: Any) -> AsyncIterator[Client]:
-    command = ["-m", "signet_actors.cli", "--workspace", str(daemon.workspace), "mcp", "--agent", agent]
+async def over_stdio(
+    daemon: LiveDaemon, agent: str, mode: Any, *, cwd: str | None = None, roots: Any = None
+) -> AsyncIterator[Client]:
+    command = ["-c", PATIENT, "--workspace", str(daemon.workspace), "mcp", "--agent", agent]
     environment = {name: value for name, value in daemon.environment().items() if name != MARK}  # no process of it
-    started = StdioServerParameters(command=sys.executable, args=command, env=environment)
-    async with Client(started, mode=mode) as client:
+    started = StdioServerParameters(command=sys.executable, args=command, env=environment, cwd=cwd)
+    async with Client(started, mode=mode, list_roots_callback=roots) as client:
         yield client
 
 
@@ -249,6 +255,46 @@ def test_a_model_is_recorded_as_an_agent_and_its_harness_as_author(served: LiveD
         assert (memory["project"], memory["who"]) == ("/home/ada/boat", "codex")
         (event,) = served.agent("ada").get(f"/api/memory/{stored['id']}/history").ok()["history"]
         assert (event["changedBy"], event["actorType"]) == ("codex", "agent")
+
+    run(use())
+
+
+def test_a_memory_belongs_to_the_folder_of_the_client_or_to_the_project_of_its_session(served: LiveDaemon) -> None:
+    ada = served.agent("ada")
+    for key, cwd in (("s-in-the-dock", "/srv/dock"), ("s-nowhere", "/")):
+        ada.post("/api/hooks/session-start", {"harness": "cursor", "sessionKey": key, "project": cwd}).ok()
+
+    async def shows_yard(_: Any) -> ListRootsResult:
+        return ListRootsResult(roots=[Root(uri=FileUrl("file:///srv/yard")), Root(uri=FileUrl("file:///srv/b"))])
+
+    clients = {
+        "over HTTP": lambda: over_http(served, "ada", "auto"),
+        "over HTTP by a header": lambda: over_http(served, "ada", "auto", x_signet_session_key="s-in-the-dock"),
+        "from the root": lambda: over_stdio(served, "ada", "auto", cwd="/"),
+        "from the root with folders": lambda: over_stdio(served, "ada", "legacy", cwd="/", roots=shows_yard),
+        "from a project": lambda: over_stdio(served, "ada", "legacy", cwd=str(served.workspace), roots=shows_yard),
+    }
+    sessions = (("s-in-the-dock", None), ("s-nowhere", None), (None, None), ("s-in-the-dock", ""))
+    expected = {
+        "over HTTP": ["/srv/dock", None, None, None],
+        "over HTTP by a header": ["/srv/dock", None, "/srv/dock", None],
+        "from the root": ["/srv/dock", None, None, None],
+        "from the root with folders": ["/srv/yard", "/srv/yard", "/srv/yard", None],
+        "from a project": [*[os.path.realpath(served.workspace)] * 3, None],
+    }
+
+    async def use() -> None:
+        found = {}
+        for name, connected in clients.items():
+            async with connected() as client:
+                projects = []
+                for number, (session, project) in enumerate(sessions):
+                    said = {"session_key": session, "project": project}
+                    text = f"Crane {number} is greased on Mondays, they said {name}"
+                    stored = await replied(client, "memory_store", content=text, **said)
+                    projects.append(ada.memory(stored["id"])["project"])
+                found[name] = projects
+        assert found == expected
 
     run(use())
 

@@ -26,13 +26,10 @@ from signet_actors.cli.mcp import mcp
 from signet_actors.errors import InvalidRequest
 from signet_actors.operations.tools import TOOLS
 from tests.support.bus_harness import REPOSITORY, eventually
+from tests.support.patient_mcp import PATIENT
 from tests.support.scripted_daemon import ScriptedDaemon
 
 MEMORY = {"id": "m 1", "content": "tea", "created_at": "2026-11-23T10:00:00.000Z"}
-PATIENT: Final = (
-    "import signet_actors.mcp.stdio_sdk as sdk; sdk.ROOTS_WAIT_S = 60; from signet_actors.cli.entry import main; main()"
-)
-"""Starts ``signet`` so that a slow machine is no client that does not answer."""
 GONE: Final = f"import os, tempfile; here = tempfile.mkdtemp(); os.chdir(here); os.rmdir(here); {PATIENT}"
 OPTIONS = {
     "another --project": "/srv/till",
