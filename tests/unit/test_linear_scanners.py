@@ -66,6 +66,7 @@ SEARCHED, MATCHED, WHOLE, FIXED = "searched", "matched", "whole", "fixed"
 
 PATTERNS: Final[dict[str, dict[str, str]]] = {
     "cli.invocation": {"_COMMAND": SEARCHED},
+    "cli.mcp": {"_FILE_URI": WHOLE},
     "cli.memory_rows": {"_UUID": WHOLE, "_FENCE": MATCHED, "_HEADING": WHOLE},
     "cli.wrapping": {"_COMMAND": SEARCHED},
     "cli.presentation": {"_UNSAFE": SEARCHED, "_UNSAFE_IN_JSON": SEARCHED, "_SPACE": SEARCHED, "below_home:sub": FIXED},

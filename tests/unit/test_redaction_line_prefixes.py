@@ -126,6 +126,11 @@ PREFIXES: Final[dict[str, Callable[[str], str]]] = {
     "a log with levels": each_line(lambda n, line: f"2026-11-29 11:30:{n:02},123 INFO {line}"),
     "a log in brackets": each_line(lambda n, line: f"[11:30:{n:02}] {line}"),
     "gh run view --log": each_line(lambda n, line: f"build\tShow it\t2026-11-29T11:30:{n:02}.1234567Z {line}"),
+    "a log of Java": each_line(lambda n, line: f"2026-11-29 11:30:{n:02},123 INFO  [main] c.e.App - {line}"),
+    "a log of Python": each_line(lambda n, line: f"2026-11-29 11:30:{n:02},123 - app - INFO - {line}"),
+    "a plan": each_line(lambda _, line: f"      + {line}"),
+    "diff without -u": each_line(lambda _, line: f"< {line}"),
+    "a comment of several lines": lambda block: f"/**\n{each_line(lambda _, line: f' * {line}')(block)}\n */",
     "comments": each_line(lambda _, line: f"# {line}"),
     "slashes": each_line(lambda _, line: f"// {line}"),
 }
