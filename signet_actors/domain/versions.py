@@ -10,7 +10,7 @@ from typing import Final
 
 from signet_actors.domain.normalization import MAYBE_CJK
 from signet_actors.domain.query_words import words_of
-from signet_actors.domain.stop_words import STOP_WORDS
+from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
 
 _ALIKE: Final = 0.42
 _MUCH_ALIKE: Final = 0.6
@@ -23,12 +23,53 @@ _MOST_CHANGED: Final = 4
 """Words of the value in either text."""
 _LEAST_SAID: Final = 3
 """Telling words that both texts have, most of them before the value: it is said of the same thing."""
+_LEAST_SAID_BEFORE: Final = 2
+"""Of a short fact ("The staging host is heron"), words before "is"."""
+_SHORT_VALUE: Final = 2
 _SAID_BY: Final = frozenset(("is", "ist", "lautet", "heißt", "est", "es", "llama", "now", "nun", "jetzt"))
 """What stands before a value of which a thing has one."""
 _VERBS: Final = frozenset(
     ("is", "are", "has", "have", "was", "holds", "ist", "sind", "hat", "haben", "est", "a", "es", "tiene")
 )
 """A value before such a word is a part of what is spoken of: "Room 12 has a projector"."""
+_ONE_OF_SEVERAL: Final = frozenset(
+    [
+        "a",
+        "an",
+        "one",
+        "another",
+        "some",
+        "each",
+        "every",
+        "any",
+        "ein",
+        "eine",
+        "einer",
+        "jeder",
+        "jede",
+        "un",
+        "une",
+        "chaque",
+        "una",
+        "otro",
+        "otra",
+    ]
+)
+_STATE_WORDS: Final = """
+    active alive available bad big broken busy clean closed cold correct critical dark dead deep down dry easy empty
+    false fast few flaky free fresh full good great happy hard healthy heavy high hot huge idle important inactive
+    large late lazy light local long loud low missing new noisy obsolete off offline ok okay old on online open optional
+    pending poor private public quick quiet read-only ready remote rich running safe secure shared short sick slow
+    small stable strange strict strong sure tall tiny true ugly unstable up urgent warm weak wet wide working wrong
+    young
+    alt aus bereit defekt fertig frei gesund gross groß hoch kaputt klein kurz lang langsam leer neu niedrig offen
+    schlecht schnell sicher stabil voll wichtig
+    lent lente rapide plein pleine vide vieux vieille nouveau nouvelle grand grande petit petite prêt prête cassé stable
+    lento lenta rápido rápida lleno llena vacío vacía viejo vieja nuevo nueva grande pequeño pequeña listo lista roto
+"""
+_STATES: Final = frozenset(_STATE_WORDS.split())
+_ENDS_OF_STATES: Final = ("able", "ible", "ful", "less", "ous", "ized", "ated", "ically")
+"""A thing has several states: that the staging host is slow says nothing of its name."""
 _DAYS: Final = """
     monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays
     saturdays sundays
@@ -67,12 +108,35 @@ def _differ_in_a_value(first: Sequence[str], second: Sequence[str]) -> bool:
     values = first[before : len(first) - after], second[before : len(second) - after]
     if max(map(len, values)) > _MOST_CHANGED:
         return False
-    if not all(map(_is_of_one, values)) and _SAID_BY.isdisjoint(first[max(0, before - 2) : before]):
-        return False
+    follows = first[len(first) - after] if after else ""
     told = [word for word in first[:before] if word not in STOP_WORDS]
     behind = [word for word in first[len(first) - after :] if word not in STOP_WORDS]
-    follows = first[len(first) - after] if after else ""
-    return len(told) >= len(behind) and len(told) + len(behind) >= _LEAST_SAID and follows not in _VERBS
+    if len(told) < len(behind) or follows in _VERBS:
+        return False
+    if len(told) + len(behind) >= _LEAST_SAID and all(map(_is_of_one, values)):
+        return True
+    return not _SAID_BY.isdisjoint(first[max(0, before - 2) : before]) and _are_of_one(first[:before], behind, values)
+
+
+def _are_of_one(said: Sequence[str], behind: Sequence[str], values: Sequence[Sequence[str]]) -> bool:
+    """Return True if the thing before "is" has one such value; where little is said of it, both must be of one kind."""
+    words = words_of(" ".join(said))
+    telling = [word for word in words if word not in stop_words_of(words) and word not in _SAID_BY]
+    if said[0] in _ONE_OF_SEVERAL:
+        return False
+    if len(telling) + len(behind) >= _LEAST_SAID:
+        return True
+    named = [[word for word in value if word not in _SAID_BY] for value in values]
+    return (
+        len(telling) >= _LEAST_SAID_BEFORE
+        and all(0 < len(value) <= _SHORT_VALUE for value in named)
+        and not any(map(_is_state, (word for value in named for word in value)))
+        and len({all(map(str.isalpha, value)) for value in named}) == 1
+    )
+
+
+def _is_state(word: str) -> bool:
+    return word in _STATES or word in STOP_WORDS or word.endswith(_ENDS_OF_STATES)
 
 
 def _words(text: str) -> list[str]:

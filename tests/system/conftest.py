@@ -9,7 +9,7 @@ import pytest
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon, living
 
-ROOMS = 600
+ROOMS = 650
 PEOPLE = """
     - {name: lone, read_policy: isolated}
     - {name: wide, read_policy: shared}

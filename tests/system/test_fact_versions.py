@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.live_daemon import Client
-from tests.system.fact_versions import DIFFERENT, PAST, SEVERAL, VERSIONS
+from tests.system.fact_versions import DIFFERENT, PAST, SEVERAL, SHORT_FACTS, SHORT_OTHERS, VERSIONS
 
 pytestmark = pytest.mark.system
 FACT_TIME = "2026-{:02d}-01T08:00:00Z"
@@ -93,3 +93,26 @@ def test_the_start_of_a_session_has_only_the_newest_version(room: Client) -> Non
         room.remember(text, type="decision")
     start = room.post("/api/hooks/session-start", {"harness": "t"}).ok()["inject"]
     assert [text for text in VERSIONS[2].texts if text in start] == [VERSIONS[2].texts[-1]]
+
+
+def test_of_two_versions_of_a_fact_of_few_words_a_prompt_is_given_the_newest(empty_rooms: Callable[[], Client]) -> None:
+    wrong = []
+    for texts in SHORT_FACTS:
+        room = empty_rooms()
+        store(room, texts)
+        given = injected(room, f"{texts[0].rpartition(' ')[0]} what?")
+        if texts[1] not in given or texts[0] in given:
+            wrong.append((texts, given))
+    assert wrong == []
+
+
+def test_of_two_facts_of_few_words_a_prompt_is_given_both(empty_rooms: Callable[[], Client]) -> None:
+    both = [texts for texts in SHORT_OTHERS if texts[0].split()[:3] == texts[1].split()[:3]]
+    wrong = []
+    for texts in both:
+        room = empty_rooms()
+        store(room, texts)
+        given = injected(room, f"{' '.join(texts[0].split()[:3])} what?")
+        if not all(text in given for text in texts):
+            wrong.append((texts, given))
+    assert (wrong, len(both) >= 12) == ([], True)

@@ -8,7 +8,7 @@ import pytest
 from signet_actors.domain.ranking.newest_first import near_groups, newest_first
 from signet_actors.domain.temporal.past import asks_for_past
 from signet_actors.domain.versions import are_versions, newest_versions
-from tests.system.fact_versions import DIFFERENT, SEVERAL, VERSIONS
+from tests.system.fact_versions import DIFFERENT, SEVERAL, SHORT_FACTS, SHORT_OTHERS, VERSIONS
 
 
 def test_texts_that_differ_in_one_value_are_versions() -> None:
@@ -16,6 +16,14 @@ def test_texts_that_differ_in_one_value_are_versions() -> None:
         (one, other) for versions in VERSIONS for one in versions.texts for other in versions.texts if one != other
     ]
     assert [pair for pair in pairs if not are_versions(*pair)] == []
+
+
+def test_facts_of_few_words_are_versions_if_what_stands_behind_is_differs() -> None:
+    assert [pair for pair in SHORT_FACTS if not are_versions(*pair) or not are_versions(*reversed(pair))] == []
+
+
+def test_facts_of_few_words_that_a_thing_has_beside_each_other_are_no_versions() -> None:
+    assert [pair for pair in SHORT_OTHERS if are_versions(*pair) or are_versions(*reversed(pair))] == []
 
 
 def test_texts_about_different_things_are_no_versions() -> None:
