@@ -33,7 +33,7 @@ _VERBS: Final = frozenset(
 )
 """A value before such a word is a part of what is spoken of: "Room 12 has a projector"."""
 _ONE_OF_SEVERAL: Final = frozenset(
-    [
+    (
         "a",
         "an",
         "one",
@@ -44,16 +44,13 @@ _ONE_OF_SEVERAL: Final = frozenset(
         "any",
         "ein",
         "eine",
-        "einer",
         "jeder",
         "jede",
         "un",
         "une",
-        "chaque",
         "una",
-        "otro",
         "otra",
-    ]
+    )
 )
 _STATE_WORDS: Final = """
     active alive available bad big broken busy clean closed cold correct critical dark dead deep down dry easy empty

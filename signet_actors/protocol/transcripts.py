@@ -224,7 +224,7 @@ class ListSpans(Request[SpansListed], frozen=True, tag="searcher.list_spans"):
     """List sessions whose transcripts have a turn from ``start`` to before ``end``, as far as turns have times.
 
     A turn without a time has that of its capture. ``words``: only sessions in which any of these was said.
-    ``with_ends``: also the last prompt and the last answer of each.
+    ``with_ends``: also the last prompt and the last answer of each. ``unasked``: without what was forgotten.
     """
 
     start: str
@@ -234,6 +234,7 @@ class ListSpans(Request[SpansListed], frozen=True, tag="searcher.list_spans"):
     words: str = ""
     project: str | None = None
     with_ends: bool = False
+    unasked: bool = False
 
 
 class PastSessionsListed(Message, frozen=True, tag="searcher.past_sessions_listed"):

@@ -132,9 +132,7 @@ HANDLERS: Final[dict[type, Any]] = {
     GetTranscript: transcripts.get,
     SearchSessions: transcripts.search,
     ListCheckpoints: checkpoints.list_checkpoints,
-    FindRecovery: checkpoints.recovery,
     ExpandSessions: transcripts.expand,
-    ListSpans: transcripts.spans,
     ListPastSessions: transcripts.past,
     ListSummaries: session_summaries.listed,
     ExpandSummary: session_summaries.expand,
@@ -144,7 +142,9 @@ WITH_READER: Final[dict[type, Any]] = {
     GetCommonWords: common_words,
     ListMemories: memories.list_memories,
     FindSimilar: embeddings.find_similar,
+    FindRecovery: checkpoints.recovery,
     FindSessionStart: sessions.session_start,
+    ListSpans: transcripts.spans,
 }
 """The functions that use the caches of the process."""
 MAILBOX: Final[Any] = Union[SearcherQuery, *HANDLERS]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from signet_actors.config.schema import EMBEDDED_MODEL
 from signet_actors.domain.ranking.text_flags import subject_codes
+from signet_actors.domain.said_again import Statement
 from signet_actors.domain.temporal.change import Subject
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.runtime.clock import Clock
@@ -78,6 +79,8 @@ class Reader:
         self.tokens = TokenSimilarity()
         self.unrelated = UnrelatedCosines()
         self.change_subjects: dict[tuple[int, int, int], Subject] = {}
+        self.statements: dict[tuple[int, int, int], Statement] = {}
+        """What forgotten memories say, by generation, row and version of the words."""
         self._subjects = Subjects(self.columns, self.flags)
         self._coherence: dict[VectorLeg, Coherence] = {}
         self._access_masks = AccessMasks(self.columns)

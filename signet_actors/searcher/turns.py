@@ -20,10 +20,12 @@ from signet_actors.domain.query_words import match_terms, phrase_expression, wor
 from signet_actors.domain.ranking import relevance
 from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
 from signet_actors.domain.transcripts.excerpts import exchange
+from signet_actors.domain.transcripts.turns import without_labels
 from signet_actors.domain.written_forms import compound_parts
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import Recall, Recalled, RecalledRow, StageTiming
 from signet_actors.protocol.transcripts import SearchSessions
+from signet_actors.searcher.forgotten import Forgotten
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.relevance import Measure
 from signet_actors.store.engine import Snapshot
@@ -67,7 +69,7 @@ class _Found(NamedTuple):
 def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recalled) -> Recalled:
     """Return ``found`` with the turns that follow its memories, the best of each session, best first.
 
-    Memories that most likely do not answer make room for them.
+    Memories that most likely do not answer make room for them. A prompt is given no turn that says what was forgotten.
     """
     rows = [row for row in found.rows if row.relevance >= LEAST_RELEVANCE and row.wording not in command.known]
     likely = [(row.id, row.relevance, row.newer_id) for row in rows]
@@ -93,12 +95,16 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
         of_prompt = command.enough is not None
         turns = stored.best_turns(snapshot, query, leading, places=_PLACES if of_prompt else 1)
         units = [_exchange(snapshot, turn) if of_prompt else (turn.turn,) for turn in turns]
-        ranked = _ranked(snapshot, command, measure.extent, weights, turns, units)[:free]
-        memories = _with_room(found.rows, command.limit - len(ranked))
-        highest = min((row.score for row in memories), default=1.0)
+        ranked = _ranked(snapshot, command, measure.extent, weights, turns, units)
         terms = match_terms(command.query)
         words = (*terms.phrases, *terms.pairs)
-        rows = [_row(snapshot, turn, min(highest, share), relevant, words) for turn, share, relevant in ranked]
+        rows = [_row(snapshot, *each, words) for each in (ranked if of_prompt else ranked[:free])]
+        if of_prompt and rows:
+            forgotten = Forgotten(reader, snapshot, command.read, command.filters)
+            rows = [row for row in rows if not forgotten.tells(without_labels(row.content))][:free]
+        memories = _with_room(found.rows, command.limit - len(rows))
+        highest = min((row.score for row in memories), default=1.0)
+        rows = [msgspec.structs.replace(row, score=min(highest, row.score)) for row in rows]
         found = msgspec.structs.replace(found, rows=memories, turns=rows)
     timing = StageTiming("turns", round((perf_counter() - started) * 1000, 3))
     return msgspec.structs.replace(found, timings=[*found.timings, timing])

@@ -85,9 +85,9 @@ def subject_of(text: str) -> Subject:
     marks += [spoken[:found].count(" ") for phrase in _PHRASES if (found := f" {spoken} ".find(f" {phrase} ")) >= 0]
     near = {at for mark in marks for at in range(mark - _NEAR, mark + _NEAR + 1)}
     return Subject(
-        {_stem(word): word for word, tells in zip(words, telling, strict=True) if tells},
-        frozenset(_names(text, is_german=not _GERMAN.isdisjoint(words))),
-        frozenset(_stem(word) for at, word in enumerate(words) if telling[at] and at in near),
+        {stem(word): word for word, tells in zip(words, telling, strict=True) if tells},
+        frozenset(names_in(text)),
+        frozenset(stem(word) for at, word in enumerate(words) if telling[at] and at in near),
     )
 
 
@@ -104,13 +104,15 @@ def shared(
     return Shared(len(rare) / shorter if is_enough else 0.0, has_name)
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
+    """Return the beginning that forms of the word have in common; of a weekday, which one it is in all languages."""
     bare = word.removesuffix("s") if len(word) > _STEM_CHARS // 2 else word
     return _DAYS.get(bare) or bare[:_STEM_CHARS]
 
 
-def _names(text: str, *, is_german: bool) -> set[str]:
+def names_in(text: str) -> set[str]:
     """Return the stems of names: with a capital or a digit inside, or a capital within a sentence; and of days."""
+    is_german = not _GERMAN.isdisjoint(words_of(text))
     found = set()
     begins = True
     for token in text.split():
@@ -118,6 +120,6 @@ def _names(text: str, *, is_german: bool) -> set[str]:
         inner = core[1:]
         is_name = any(map(str.isupper, inner)) or (any(map(str.isdigit, inner)) and any(map(str.isalpha, core)))
         if is_name or (core[:1].isupper() and not begins and not is_german):
-            found |= set(map(_stem, words_of(core)))
+            found |= set(map(stem, words_of(core)))
         begins = token.endswith((".", "!", "?", ":")) or token in {"-", "*", "#", "##"}
     return found.union(_DAYS.values())

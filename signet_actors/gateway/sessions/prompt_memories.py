@@ -78,7 +78,8 @@ async def sessions_of_day(call: Call[UserPromptRequest], prompt: str, terms: Pro
     if not asks_for_last_session(prompt) and DOING.isdisjoint(words_of(prompt)):
         return None
     window = intent.window
-    query = ListSpans(iso(window.start_ms), iso(window.end_ms), call.read, MAX_SPANS, project=project, with_ends=True)
+    start, end = iso(window.start_ms), iso(window.end_ms)
+    query = ListSpans(start, end, call.read, MAX_SPANS, project=project, with_ends=True, unasked=True)
     spans = [span for span in (await call.ask_searcher(query)).spans if span.session_key != call.session_key]
     settings = state.config.hooks.user_prompt_submit
     chars = min(settings.max_inject_chars, call.request.max_inject_chars or settings.max_inject_chars)

@@ -11,6 +11,7 @@ from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.query_words import fts_expression, match_terms
 from signet_actors.domain.transcripts.excerpts import conversation_around, excerpt
 from signet_actors.domain.transcripts.turns import conversation
+from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.transcripts import (
     ExpandSessions,
     FoundSession,
@@ -26,6 +27,8 @@ from signet_actors.protocol.transcripts import (
     SpansListed,
     TranscriptFound,
 )
+from signet_actors.searcher.forgotten import Forgotten
+from signet_actors.searcher.reader import Reader
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import transcripts as stored
 
@@ -101,7 +104,7 @@ def past(snapshot: Snapshot, query: ListPastSessions) -> PastSessionsListed:
     return PastSessionsListed(*stored.past(snapshot, query))
 
 
-def spans(snapshot: Snapshot, query: ListSpans) -> SpansListed:
+def spans(reader: Reader, snapshot: Snapshot, query: ListSpans) -> SpansListed:
     """Return the sessions of the window, the latest first, each with its beginning."""
     found = stored.spans(snapshot, query.start, query.end, query.read, query.project)
     expression = fts_expression(match_terms(query.words))
@@ -115,5 +118,10 @@ def spans(snapshot: Snapshot, query: ListSpans) -> SpansListed:
         texts = [(turn.role, turn.content, turn.continues) for turn in turns]
         text = collapsed(conversation_around(texts, 0, (), _SPAN_CHARS))
         ending = _ending(snapshot, span.transcript) if query.with_ends else ""
+        if query.unasked:
+            forgotten = Forgotten(reader, snapshot, query.read, Filters(project=span.project, or_no_project=True))
+            text, ending = forgotten.without(text), forgotten.without(ending)
+        if query.unasked and not text and not ending:
+            continue
         listed.append(SessionSpan(span.agent_id, span.session_key, span.project, span.start, span.end, text, ending))
     return SpansListed(listed)
