@@ -8,6 +8,7 @@ Source: memory-api.txt "DELETE /api/memory/:id", "POST /api/memory/forget"; docs
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 BATCH_LIMIT = 200
 SHOWN_IN_FULL = 30
+SESSIONS_SHOWN = 5
 
 
 @click.command()
@@ -206,6 +208,7 @@ def _forget_one(
         print_answer(answer)
     else:
         print_result(invocation.advice(f"Forgot {shown}; `signet recover {shown}` brings it back."))
+        _print_said_in(invocation, answer.body)
 
 
 def _forget_many(
@@ -272,8 +275,19 @@ def _forget_many(
             print_message(f"{one_line(result['id'])} was kept: {one_line(_why(result['status']))}")
         tail = "permanently" if permanently else invocation.advice("`signet recover ID…` brings them back")
         print_result(f"Forgot {len(results) - len(kept)} of {len(found)}; {tail}.")
+        _print_said_in(invocation, executed.body)
     if kept or unknown:
         click.get_current_context().exit(REFUSED)
+
+
+def _print_said_in(invocation: Invocation, body: dict[str, Any]) -> None:
+    """Print in which sessions it was said, whose transcripts keep it."""
+    sessions = [key for key in body.get("saidIn") or () if isinstance(key, str)]
+    for key in sessions[:SESSIONS_SHOWN]:
+        command = f"`signet forget {shlex.quote(one_line(key))}`"
+        print_message(invocation.advice(f"It was said in a session, whose transcript keeps it: {command} erases that."))
+    if len(sessions) > SESSIONS_SHOWN:
+        print_message(f"{len(sessions) - SESSIONS_SHOWN} more sessions say it (--json names them).")
 
 
 def _why(status: str) -> str:

@@ -21,6 +21,7 @@ from signet_actors.operations.recall import QueryText
 from signet_actors.operations.request_fields import FilterFields, LongText
 
 BATCH_LIMIT: Final = 200
+SAID_IN: Final = "Keys of the sessions whose transcripts say what was forgotten; they keep it until they are erased"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,13 +86,14 @@ class ForgetResult(msgspec.Struct, frozen=True, rename="camel"):
     error: str | UnsetType = UNSET
 
 
-class ForgetReply(msgspec.Struct, frozen=True):
+class ForgetReply(msgspec.Struct, frozen=True, rename="camel"):
     """The batch is done; each result describes the outcome for one memory."""
 
     requested: int
     deleted: int
     results: list[ForgetResult]
     mode: Literal["execute"] = "execute"
+    said_in: Annotated[list[str], Meta(description=SAID_IN)] | UnsetType = UNSET
 
 
 class ForgetProblem(msgspec.Struct, frozen=True, rename="camel"):

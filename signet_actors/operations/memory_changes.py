@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Content, Flag, MemoryType, Tags, Version
+from signet_actors.operations.forget import SAID_IN
 from signet_actors.operations.operation import EXAMPLE_MEMORY, Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import TYPE_FOR_MODELS, CallerFields, Importance, LongText
@@ -64,6 +65,7 @@ class DeleteReply(msgspec.Struct, frozen=True, rename="camel"):
     status: Literal["deleted"] = "deleted"
     current_version: int | UnsetType | None = UNSET
     new_version: int | UnsetType = UNSET
+    said_in: Annotated[list[str], Meta(description=SAID_IN)] | UnsetType = UNSET
     success: Literal[True] = True
 
 
@@ -156,12 +158,13 @@ DELETE_MEMORY: Final[Operation[DeleteRequest, DeleteReply]] = Operation(
         name="memory_forget",
         title="Forget a memory",
         description="Forget one memory by its id, because it is wrong or no longer true. It can be recovered for some "
-        "time. To correct a memory, use memory_modify instead.",
+        "time. To correct a memory, use memory_modify instead. saidIn: sessions whose transcript still says it, until "
+        "the user erases them with `signet forget SESSION`.",
         fields={
             "id": "The id of the memory, or the beginning of it that your context shows",
             "reason": "Why; the history keeps it",
         },
-        shown=dict.fromkeys(("id", "status"), ()),
+        shown=dict.fromkeys(("id", "status", "saidIn"), ()),
         destructive=True,
     ),
 )

@@ -237,6 +237,19 @@ class ListSpans(Request[SpansListed], frozen=True, tag="searcher.list_spans"):
     unasked: bool = False
 
 
+class SayingFound(Message, frozen=True, tag="searcher.saying_found"):
+    """The keys of the sessions, the best match first."""
+
+    sessions: list[str]
+
+
+class FindSaying(Request[SayingFound], frozen=True, tag="searcher.find_saying"):
+    """Find the agent's sessions whose transcripts say what these memories say."""
+
+    ids: tuple[str, ...]
+    read: ReadScope
+
+
 class PastSessionsListed(Message, frozen=True, tag="searcher.past_sessions_listed"):
     """A page of sessions, and the number of all."""
 
@@ -257,5 +270,7 @@ class ListPastSessions(Request[PastSessionsListed], frozen=True, tag="searcher.l
 
 TranscriptCommand = StoreTurns | ForgetTranscript
 TranscriptCommandReply = TranscriptStored | TranscriptForgotten
-TranscriptQuery = GetTranscript | SearchSessions | ExpandSessions | ListSpans | ListPastSessions
-TranscriptQueryReply = TranscriptFound | SessionsFound | SessionsExpanded | SpansListed | PastSessionsListed
+TranscriptQuery = GetTranscript | SearchSessions | ExpandSessions | ListSpans | ListPastSessions | FindSaying
+TranscriptQueryReply = (
+    TranscriptFound | SessionsFound | SessionsExpanded | SpansListed | PastSessionsListed | SayingFound
+)

@@ -44,6 +44,7 @@ from signet_actors.protocol.session_summaries import ExpandSummary, ListSummarie
 from signet_actors.protocol.sessions import FindSessionStart, GetSession
 from signet_actors.protocol.transcripts import (
     ExpandSessions,
+    FindSaying,
     GetTranscript,
     ListPastSessions,
     ListSpans,
@@ -134,6 +135,7 @@ HANDLERS: Final[dict[type, Any]] = {
     ListCheckpoints: checkpoints.list_checkpoints,
     ExpandSessions: transcripts.expand,
     ListPastSessions: transcripts.past,
+    FindSaying: transcripts.saying,
     ListSummaries: session_summaries.listed,
     ExpandSummary: session_summaries.expand,
 }

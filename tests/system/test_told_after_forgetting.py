@@ -353,9 +353,12 @@ def hook(client: Client, name: str, **fields: Any) -> dict[str, Any]:
     return answer
 
 
-def talk(client: Client, said: Said | Kept) -> None:
+def talk(client: Client, said: Said | Kept) -> str:
+    """Store the conversation and return the key of its session."""
+    session = f"talk-{next(SESSIONS)}"
     transcript = f"User: {said.user}\nAssistant: {said.agent}"
-    hook(client, "session-end", transcript=transcript, reason="logout")
+    hook(client, "session-end", sessionKey=session, transcript=transcript, reason="logout")
+    return session
 
 
 def given(client: Client, said: Said | Kept) -> str:
@@ -409,3 +412,37 @@ def test_what_is_said_otherwise_than_in_a_forgotten_memory_is_given(empty_rooms:
         if said.word not in text or (said.known is not None and "earlier session" not in text):
             untold.append((said, text))
     assert untold == []
+
+
+def test_forgetting_names_the_sessions_whose_transcripts_keep_what_was_said(empty_rooms: Callable[[], Client]) -> None:
+    wrong = []
+    for said in SAID:
+        room = empty_rooms()
+        session = talk(room, said)
+        talk(room, Said("Paint the fence of the garden green.", "Painted.", "", "", ""))
+        one, many = (room.remember(text, project=PROJECT)["id"] for text in (said.stored, f"{said.stored} (again)"))
+        answer = room.request("DELETE", f"/api/memory/{one}", {"reason": "wrong"}).ok()
+        preview = room.post("/api/memory/forget", {"ids": [many], "force": True}).ok()
+        body = {"ids": [many], "mode": "execute", "force": True, "reason": "wrong"}
+        erased = room.post("/api/memory/forget", {**body, "confirm_token": preview["confirmToken"]}).ok()
+        found = (answer.get("saidIn"), erased.get("saidIn"))
+        room.request("DELETE", f"/api/sessions/{session}/transcript").ok()
+        last = room.remember(f"{said.stored} (last)", project=PROJECT)["id"]
+        rest = room.request("DELETE", f"/api/memory/{last}", {"reason": "wrong"}).ok()
+        if found != ([session], [session]) or "saidIn" in rest:
+            wrong.append((said.word, found, rest))
+    assert wrong == []
+
+
+def test_forgetting_names_no_session_that_says_something_else(empty_rooms: Callable[[], Client]) -> None:
+    wrong = []
+    for said in KEPT:
+        if said.forgotten.split()[-1] in said.user:
+            continue
+        room = empty_rooms()
+        talk(room, said)
+        memory = room.remember(said.forgotten, project=PROJECT)["id"]
+        answer = room.request("DELETE", f"/api/memory/{memory}", {"reason": "wrong"}).ok()
+        if "saidIn" in answer:
+            wrong.append((said, answer))
+    assert wrong == []

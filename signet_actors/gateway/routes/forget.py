@@ -10,10 +10,10 @@ Departs: an id that the caller cannot read is reported as ``not_found`` instead 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from signet_actors.domain.confirm import ConfirmCheck, check_confirm_token, confirm_token
 from signet_actors.domain.forget_budget import CONFIRM_ABOVE, needs_confirmation, recently_deleted
@@ -32,9 +32,12 @@ from signet_actors.operations.forget import (
 )
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import FindForgetCandidates
+from signet_actors.protocol.transcripts import FindSaying
 from signet_actors.protocol.writer import ForgetMany, ForgetTarget, Forgotten, ManyForgotten
 
 DEFAULT_LIMIT: Final = 20
+MOST_COMPARED: Final = 50
+"""So many of the memories are looked for in transcripts."""
 
 _STALE_TOKEN_TEXTS: Final[dict[ConfirmCheck, str]] = {
     ConfirmCheck.CHANGED: "The memories to forget have changed since the preview; ask for a new preview",
@@ -81,6 +84,7 @@ async def forget(call: Call[ForgetRequest]) -> HttpResponse:
         confirmed=request.confirm_token is not None,
         matching=matching,
     )
+    said_in = await sessions_saying(call, tuple(candidate.id for candidate in candidates))
     refused = _check_token(call, candidates, requires_confirm=requires_confirm)
     if refused is not None:
         if call.idempotency is None:
@@ -108,8 +112,21 @@ async def forget(call: Call[ForgetRequest]) -> HttpResponse:
             requested=len(results),
             deleted=sum(outcome.status == "deleted" for outcome in done.results),
             results=results,
+            said_in=said_in,
         )
     )
+
+
+async def sessions_saying(call: Call[Any], memory_ids: tuple[str, ...]) -> list[str] | UnsetType:
+    """Return the sessions whose transcripts say what the memories say, which are to be forgotten; ``UNSET`` if none."""
+    if not memory_ids or not await call.is_owner():
+        return UNSET
+    try:
+        found = await call.ask_searcher(FindSaying(memory_ids[:MOST_COMPARED], call.read))
+    except SignetError as error:
+        call.state.log.info("transcripts_not_compared", error=error.detail, trace=call.trace_id)
+        return UNSET
+    return found.sessions or UNSET
 
 
 async def _forget_all(call: Call[ForgetRequest], command: ForgetMany) -> ManyForgotten:

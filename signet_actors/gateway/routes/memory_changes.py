@@ -16,6 +16,7 @@ from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.http.write_errors import outcome_response
 from signet_actors.gateway.ingest import embed_texts, prepare_text, redaction_fields
+from signet_actors.gateway.routes.forget import sessions_saying
 from signet_actors.gateway.state import GatewayState
 from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.operations.batch_modify import ModifyPatch
@@ -115,6 +116,7 @@ async def memory_patch(
 
 async def delete_memory(call: Call[DeleteRequest]) -> HttpResponse:
     """Turn the memory into a tombstone."""
+    said_in = await sessions_saying(call, (call.path["id"],))
     done = await call.ask_writer(
         ForgetMemory(
             id=call.path["id"],
@@ -129,7 +131,10 @@ async def delete_memory(call: Call[DeleteRequest]) -> HttpResponse:
         return outcome_response(done.id, done.status, current_version=done.current_version)
     return HttpResponse(
         DeleteReply(
-            id=done.id, current_version=_or_unset(done.current_version), new_version=_or_unset(done.new_version)
+            id=done.id,
+            current_version=_or_unset(done.current_version),
+            new_version=_or_unset(done.new_version),
+            said_in=said_in,
         )
     )
 

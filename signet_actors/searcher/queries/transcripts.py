@@ -8,17 +8,20 @@ from __future__ import annotations
 from typing import Final
 
 from signet_actors.domain.normalization import collapsed
-from signet_actors.domain.query_words import fts_expression, match_terms
+from signet_actors.domain.query_words import fts_expression, fts_match, match_terms
+from signet_actors.domain.said_again import MOST_CHARS, passage_of, says, statement_of
 from signet_actors.domain.transcripts.excerpts import conversation_around, excerpt
 from signet_actors.domain.transcripts.turns import conversation
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.transcripts import (
     ExpandSessions,
+    FindSaying,
     FoundSession,
     GetTranscript,
     ListPastSessions,
     ListSpans,
     PastSessionsListed,
+    SayingFound,
     SearchSessions,
     SessionExcerpt,
     SessionsExpanded,
@@ -31,10 +34,15 @@ from signet_actors.searcher.forgotten import Forgotten
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import transcripts as stored
+from signet_actors.store.reads.memories import readable_by_id
 
 _SPAN_CHARS: Final = 800
 _ENDING_CHARS: Final = {"user": 120, "assistant": 400}
 """Of the beginning of a session that a timeline shows."""
+_SAYING: Final = 10
+"""Of the sessions with words of a memory, the best are compared with it; ``_TURNS_OF_EACH`` turns of each."""
+_TURNS_OF_EACH: Final = 3
+_TERMS: Final = 16
 _BESIDE: Final = 4
 """Turns before and after the one that matches, of which an excerpt may have a part."""
 
@@ -98,6 +106,26 @@ def _ending(snapshot: Snapshot, transcript: int) -> str:
         for turn in stored.last_turns(snapshot, transcript, 1 + _BESIDE)
     }
     return collapsed(conversation([last[role] for role in ("user", "assistant", "text") if role in last]))
+
+
+def saying(snapshot: Snapshot, query: FindSaying) -> SayingFound:
+    """Return the agent's sessions in which what the memories say was said, by one side or by question and answer."""
+    sessions: dict[str, None] = {}
+    for memory_id in query.ids:
+        snapshot.check_preempted()
+        memory = readable_by_id(snapshot, memory_id, query.read, include_deleted=True)
+        text = "" if memory is None else memory.content[:MOST_CHARS]
+        expression = fts_match(text, max_terms=_TERMS)
+        if expression is None:
+            continue
+        statement = statement_of(text)
+        search_ = SearchSessions(text, query.read, _SAYING)
+        for turn in stored.best_turns(snapshot, search_, expression, places=_TURNS_OF_EACH):
+            if turn.agent_id == query.read.agent_id and turn.session_key not in sessions:
+                beside, _ = stored.turns_beside(snapshot, turn.transcript, turn.turn, 1)
+                if says(passage_of("\n".join(each.content for each in beside)), statement):
+                    sessions[turn.session_key] = None
+    return SayingFound([*sessions])
 
 
 def past(snapshot: Snapshot, query: ListPastSessions) -> PastSessionsListed:
