@@ -1,6 +1,6 @@
 """Whether a text says what a memory says: what was forgotten is not told again by the conversation that had it.
 
-Source: docs/concepts.md "Forgetting".
+Source: docs/concepts.md "What happens later".
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FEW: Final = 3
 _MORE_WORDS: Final = 3
 _HALF: Final = 0.5
 _DATE: Final = re.compile(r"\b\d{4}-\d\d-\d\d\b")
-_HOUR: Final = re.compile(r"0*(\d+)(?:am|pm|h)?")
+_HOUR: Final = re.compile(r"(\d+)(?:am|pm|h)?")
 _SENTENCE: Final = re.compile(r"[^.!?;\n]*(?:[.!?;](?!\s)[^.!?;\n]*)*[.!?;\n]?\s*")
 _LABEL: Final = re.compile(r"(?:- )?[\w ]{1,20}:\s*")
 
@@ -125,4 +125,4 @@ def _value(word: str) -> str:
     if not any(map(str.isnumeric, word)):
         return stem(word)
     hour = _HOUR.fullmatch(word)
-    return hour[1] if hour else word
+    return hour[1].lstrip("0") or "0" if hour else word

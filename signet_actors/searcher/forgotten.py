@@ -3,7 +3,7 @@
 A forgotten memory counts for as long as its row is kept, unless a live one says what the text says: a newer version of
 it, or the same again.
 
-Source: docs/concepts.md "Forgetting"; docs/guides/hooks.md "Each prompt".
+Source: docs/concepts.md "What happens later"; docs/guides/hooks.md "Each prompt".
 """
 
 from __future__ import annotations

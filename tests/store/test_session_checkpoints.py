@@ -52,7 +52,7 @@ def ids(room: StoreRoom, agent: str = "default", **where: Any) -> list[str]:
 
 def recovered(room: StoreRoom, agent: str = "default", **where: Any) -> str | None:
     with room.reader.open_snapshot() as view:
-        found = checkpoints.recovery(view, FindRecovery(agent, **where)).checkpoint
+        found = checkpoints.recovery(room.reader, view, FindRecovery(agent, **where)).checkpoint
     return None if found is None else f"{found.id} ended" if found.ended else found.id
 
 
@@ -160,7 +160,7 @@ def spoke(room: StoreRoom, key: str, text: str, **fields: Any) -> None:
 def last_turns(room: StoreRoom, since: str = "", key: str | None = "new") -> list[tuple[str, str]] | None:
     with room.reader.open_snapshot() as view:
         query = FindRecovery("default", key, project="/p", since=since)
-        found = checkpoints.recovery(view, query).transcript
+        found = checkpoints.recovery(room.reader, view, query).transcript
     return None if found is None else found.turns
 
 
@@ -207,7 +207,7 @@ def test_the_end_of_a_session_that_ended_is_found_and_said_to_be_one(room: Store
     active(room, "s", SECOND)
     spoke(room, "s", "paint the shed", **fields)
     with room.reader.open_snapshot() as view:
-        found = checkpoints.recovery(view, FindRecovery("default", "new", project="/p")).transcript
+        found = checkpoints.recovery(room.reader, view, FindRecovery("default", "new", project="/p")).transcript
     assert found is not None
     assert (found.turns, bool(found.ended)) == ([("user", "paint the shed")], True)
 

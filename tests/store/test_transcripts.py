@@ -390,7 +390,7 @@ def test_a_session_is_expanded_for_its_agent_alone_and_not_when_it_is_forgotten(
 
 def spans(room: StoreRoom, start: str, end: str, agent: str = "default", **fields: Any) -> list[tuple[str, str, str]]:
     with room.reader.open_snapshot() as view:
-        listed = transcripts.spans(view, ListSpans(start, end, ReadScope(agent), limit=10, **fields)).spans
+        listed = transcripts.spans(room.reader, view, ListSpans(start, end, ReadScope(agent), limit=10, **fields)).spans
     return [(span.session_key, span.start, span.text) for span in listed]
 
 

@@ -1,6 +1,6 @@
 """What was forgotten is not given by itself from the transcript of the session that said it.
 
-Source: docs/concepts.md "Forgetting"; docs/guides/hooks.md "Each prompt".
+Source: docs/concepts.md "What happens later"; docs/guides/hooks.md "Each prompt".
 """
 
 from __future__ import annotations
