@@ -537,6 +537,23 @@ class TestForget:
         assert "it is pinned" in result.stderr
         assert "Forgot 0 of 1" in result.stdout
 
+    @pytest.mark.parametrize("arguments", [(ID,), ("--type", "fact", "--permanently")])
+    def test_the_sessions_whose_transcripts_still_say_it_are_named(
+        self, daemon: ScriptedDaemon, signet: Callable[..., Result], arguments: tuple[str, ...]
+    ) -> None:
+        sessions = ["one", "a/b c", *map(str, range(7))]
+        candidates = [{"id": ID, "score": 1.0, "pinned": False, "version": 1}]
+        daemon.on("DELETE", f"/api/memory/{ID}", {"id": ID, "status": "deleted", "saidIn": sessions})
+        daemon.on("POST", "/api/memory/forget", {"mode": "preview", "confirmToken": "T", "candidates": candidates})
+        done = {"mode": "execute", "results": [{"id": ID, "status": "deleted"}], "saidIn": sessions}
+        daemon.on("POST", "/api/memory/forget", done)
+        result = signet("forget", *arguments, "--yes")
+        assert result.exit_code == 0, result.stderr
+        said = "It was said in a session, whose transcript keeps it: `signet forget {}` erases that."
+        named = [said.format(key) for key in ("one", "'a/b c'", "0", "1", "2")]
+        lines = [line.replace(f"--url {daemon.url} ", "") for line in result.stderr.splitlines()]
+        assert lines == [*named, "4 more sessions say it (--json names them)."]
+
     def test_preview_deletes_nothing(self, daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
         candidates = [{"id": ID, "score": 1.0, "pinned": False, "version": 1}]
         daemon.on("POST", "/api/memory/forget", {"mode": "preview", "confirmToken": "T", "candidates": candidates})

@@ -10,6 +10,7 @@ Departs: an id that the caller cannot read is reported as ``not_found`` instead 
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 import msgspec
@@ -36,6 +37,8 @@ from signet_actors.protocol.transcripts import FindSaying
 from signet_actors.protocol.writer import ForgetMany, ForgetTarget, Forgotten, ManyForgotten
 
 DEFAULT_LIMIT: Final = 20
+WAIT_S: Final = 1.0
+"""No forgetting takes longer because transcripts are compared."""
 MOST_COMPARED: Final = 50
 """So many of the memories are looked for in transcripts."""
 
@@ -122,9 +125,10 @@ async def sessions_saying(call: Call[Any], memory_ids: tuple[str, ...]) -> list[
     if not memory_ids or not await call.is_owner():
         return UNSET
     try:
-        found = await call.ask_searcher(FindSaying(memory_ids[:MOST_COMPARED], call.read))
-    except SignetError as error:
-        call.state.log.info("transcripts_not_compared", error=error.detail, trace=call.trace_id)
+        async with asyncio.timeout(WAIT_S):
+            found = await call.ask_searcher(FindSaying(memory_ids[:MOST_COMPARED], call.read))
+    except (SignetError, TimeoutError) as error:
+        call.state.log.info("transcripts_not_compared", error=repr(error), trace=call.trace_id)
         return UNSET
     return found.sessions or UNSET
 

@@ -116,7 +116,6 @@ async def memory_patch(
 
 async def delete_memory(call: Call[DeleteRequest]) -> HttpResponse:
     """Turn the memory into a tombstone."""
-    said_in = await sessions_saying(call, (call.path["id"],))
     done = await call.ask_writer(
         ForgetMemory(
             id=call.path["id"],
@@ -134,7 +133,7 @@ async def delete_memory(call: Call[DeleteRequest]) -> HttpResponse:
             id=done.id,
             current_version=_or_unset(done.current_version),
             new_version=_or_unset(done.new_version),
-            said_in=said_in,
+            said_in=await sessions_saying(call, (done.id,)),
         )
     )
 
