@@ -27,9 +27,8 @@ from bench.daemon import Daemon, DaemonFailed, leave_on_sigterm, throw_away_work
 from bench.figures import circumstances, write_result
 from bench.weighted_child import WEIGHTS_VARIABLE
 from signet_actors.cli.connection import DaemonClient
-from signet_actors.cli.eval import read_questions
+from signet_actors.cli.eval import Overrides, measured_mapping, read_questions, settings_text
 from signet_actors.cli.eval_run import Answers, FilledStore, ask, fill, wait_for_vectors
-from signet_actors.cli.eval_settings import Overrides, measured_mapping, settings_text
 from signet_actors.config.daemon_address import Address
 from signet_actors.config.keys import keys
 from signet_actors.config.schema import MINILM_MODEL, Config

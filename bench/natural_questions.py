@@ -21,11 +21,10 @@ from rich.table import Table
 
 from bench.daemon import DaemonFailed
 from bench.figures import circumstances, write_result
+from signet_actors.cli.bench import temporary_daemon
 from signet_actors.cli.connection import DaemonClient
-from signet_actors.cli.eval import read_questions
+from signet_actors.cli.eval import Overrides, measured_mapping, read_questions, settings_text
 from signet_actors.cli.eval_run import ask, fill, wait_for_vectors
-from signet_actors.cli.eval_settings import Overrides, measured_mapping, settings_text
-from signet_actors.cli.temporary_daemon import temporary_daemon
 from signet_actors.config.schema import Config
 from signet_actors.domain.evaluation.question_set import QuestionSet
 

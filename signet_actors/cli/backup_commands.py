@@ -22,9 +22,9 @@ import click
 
 from signet_actors.cli.daemon_process import refuse_locked
 from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.export import new_output, refuse_target
 from signet_actors.cli.importers.source import DATABASE_MAGIC
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.output_file import new_output, refuse_target
 from signet_actors.cli.presentation import (
     ask_confirmation,
     below_home,

@@ -1,5 +1,8 @@
 """The command bench: measure the daemon's speed on this machine, in a temporary workspace.
 
+Leaving the ``with`` block of ``temporary_daemon`` stops the daemon and deletes the workspace, also after SIGTERM and
+SIGHUP: it may hold a copy of the user's memories. After SIGKILL the daemon ends, too, but the workspace is left.
+
 The clients are threads of this process, so the figures for several clients are a lower bound. ``bench/`` of the
 source tree has a load generator with exact figures and comparisons with the raw disk.
 
@@ -8,28 +11,37 @@ Source: docs/performance.md "Write targets" and "Recall targets".
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import shutil
+import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from signet_actors.cli.connection import DaemonClient
+from signet_actors.cli.edited_text import exit_on_signals
 from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.lifecycle import launch, wait_until_ready
 from signet_actors.cli.presentation import print_json, print_message
 from signet_actors.cli.tables import print_table
-from signet_actors.cli.temporary_daemon import temporary_daemon
-from signet_actors.config.daemon_address import Address
+from signet_actors.config.daemon_address import Address, recorded_address
+from signet_actors.config.workspace import CONFIG_FILE_NAME
+from signet_actors.errors import Unavailable
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from signet_actors.cli.invocation import Invocation
+
 
 CLIENTS = 8
 STORE_S = 240.0
@@ -209,3 +221,70 @@ def _durable_write_ms(directory: Path) -> float:
             os.fsync(file.fileno())
             took_ms.append((time.perf_counter() - before) * 1000)
     return sorted(took_ms)[DURABLE_WRITES // 2]
+
+
+START_S = 60.0
+STOP_S = 15.0
+SHOWN_OUTPUT_CHARS = 500
+
+
+class TemporaryDaemon:
+    """A daemon in a temporary directory. ``ready_s`` is the time of its last start in seconds."""
+
+    def __init__(self, directory: Path, environ: Mapping[str, str]) -> None:
+        self.workspace = directory / "workspace"
+        self.ready_s = 0.0
+        self._environ = {name: value for name, value in environ.items() if not name.startswith("SIGNET_")}
+        self._child: subprocess.Popen[bytes] | None = None
+        self._address: Address | None = None
+
+    @property
+    def address(self) -> Address:
+        """Return the address of the running daemon; raise Unavailable if it does not run."""
+        if self._address is None:
+            raise Unavailable("the temporary daemon does not run")
+        return self._address
+
+    def start(self, settings: str = "") -> None:
+        """Start the daemon with this text as ``agent.yaml``; raise Unavailable if it does not become ready."""
+        self.workspace.mkdir(mode=0o700, exist_ok=True)
+        (self.workspace / CONFIG_FILE_NAME).write_text(settings, encoding="utf-8")
+        began = time.perf_counter()
+        environ = {**self._environ, "SIGNET_WORKSPACE": str(self.workspace), "SIGNET_PORT": "0"}
+        self._child, start_log = launch(self.workspace, environ, ends_with_this=True)
+        ended = wait_until_ready(self.workspace, self._child, time.monotonic() + START_S)
+        self._address = recorded_address(self.workspace)
+        if ended is not None or self._address is None:
+            output = start_log.read_text(errors="replace")[-SHOWN_OUTPUT_CHARS:]
+            raise Unavailable(f"the temporary daemon did not start: {output}")
+        self.ready_s = time.perf_counter() - began
+
+    def clear(self) -> None:
+        """Delete the workspace of the stopped daemon."""
+        shutil.rmtree(self.workspace)
+
+    def stop(self) -> None:
+        """Stop the daemon if it runs: let it finish, and kill it if that fails."""
+        child, self._child, self._address = self._child, None, None
+        if child is None:
+            return
+        child.terminate()
+        try:
+            child.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait(STOP_S)
+
+
+@contextlib.contextmanager
+def temporary_daemon(environ: Mapping[str, str]) -> Iterator[TemporaryDaemon]:
+    """Yield a daemon that is not started yet, and remove every trace of it afterwards."""
+    with (
+        exit_on_signals(),
+        tempfile.TemporaryDirectory(prefix="signet-", ignore_cleanup_errors=True) as directory,
+    ):
+        daemon = TemporaryDaemon(Path(directory), environ)
+        try:
+            yield daemon
+        finally:
+            daemon.stop()

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from signet_actors.cli.connect_check import check_harness
-from signet_actors.cli.harness_name import HarnessName
 from signet_actors.cli.harnesses.hook_settings import PROGRAM, start_words
 from signet_actors.cli.harnesses.identity_files import (
     files_with_identity,
@@ -26,7 +25,7 @@ from signet_actors.cli.harnesses.plugins import INSTALL, plugin_files, write_plu
 from signet_actors.cli.harnesses.registry import HARNESSES, Harness
 from signet_actors.cli.harnesses.server_entry import NAME
 from signet_actors.cli.installed_program import gone_program, installed_program, is_program, other_program
-from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.invocation import HarnessName, agent_option, shared_options
 from signet_actors.cli.presentation import (
     ask_confirmation,
     below_home,

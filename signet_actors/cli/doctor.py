@@ -23,16 +23,30 @@ import click
 
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.daemon_process import refuse_locked, running_tool, supervisor_pid
-from signet_actors.cli.database_findings import backup_findings, database_findings
-from signet_actors.cli.doctor_finding import FAIL, OK, WARN, DoctorContext, DoctorFinding
+from signet_actors.cli.doctor_findings import (
+    FAIL,
+    OK,
+    WARN,
+    DoctorContext,
+    DoctorFinding,
+    backup_findings,
+    database_findings,
+    installation_findings,
+)
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.harnesses.identity_files import unread_files
 from signet_actors.cli.harnesses.registry import HARNESSES, connected_titles
-from signet_actors.cli.installation_findings import installation_findings
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.languages import MODELS_OF_ENGLISH, are_mostly_foreign
 from signet_actors.cli.presentation import ask_confirmation, below_home, counted, mark, print_json, size_text
-from signet_actors.cli.providers import STATUS_PATH, accepts_calls, is_serving, model_remedy, model_text
+from signet_actors.cli.providers import (
+    MODELS_OF_ENGLISH,
+    STATUS_PATH,
+    accepts_calls,
+    are_mostly_foreign,
+    is_serving,
+    model_remedy,
+    model_text,
+)
 from signet_actors.cli.status import LOW_DISK_BYTES, is_optional_start
 from signet_actors.cli.tables import print_wrapped
 from signet_actors.config.daemon_address import recorded_address

@@ -1,6 +1,7 @@
 """The command export: write all memories to a file of JSON lines, or to a directory of Markdown.
 
-A file or directory is written under another name, and renamed when it is complete.
+A file or directory is written under another name, and renamed when it is complete. Anything but a regular file (a
+device, a FIFO, a link, a directory) is never replaced, nor are the database and the daemon's files of a workspace.
 
 Source: docs/transfer.md.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,15 +18,10 @@ from typing import TYPE_CHECKING
 import click
 
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.output_file import (
-    is_standard_output,
-    is_stream,
-    new_output,
-    refuse_inside_workspace,
-    refuse_target,
-)
 from signet_actors.cli.presentation import counted, print_bytes, print_json, print_result, progress_bar
+from signet_actors.config.workspace import Workspace
 from signet_actors.errors import SignetError
+from signet_actors.runtime.file_draft import FileDraft
 from signet_actors.runtime.fsync import fsync_path
 
 if TYPE_CHECKING:
@@ -32,6 +29,7 @@ if TYPE_CHECKING:
 
     from signet_actors.cli.connection import DaemonClient
     from signet_actors.cli.invocation import Invocation
+
 
 PAGE_LINES = 500
 
@@ -69,7 +67,7 @@ def export(invocation: Invocation, file: str, markdown: bool, scope: str | None,
 def _export_markdown(
     invocation: Invocation, client: DaemonClient, path: Path, scope: str | None, agent: str | None
 ) -> None:
-    from signet_actors.cli.markdown_files import MarkdownDirectory  # noqa: PLC0415 - only for Markdown
+    from signet_actors.cli.importers.signet_markdown import MarkdownDirectory  # noqa: PLC0415 - only for Markdown
 
     refuse_inside_workspace(path, invocation.workspace)
     with MarkdownDirectory(path) as directory, progress_bar("exported", None) as advance:
@@ -137,3 +135,102 @@ def export_lines(
 
 def _is_later(cursor: str, than: str) -> bool:
     return cursor.isdecimal() and int(cursor) > int(than)
+
+
+_DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")
+_KINDS = (
+    (stat.S_ISLNK, "a symbolic link; give the path of its target"),
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def refuse_target(path: Path, workspace: Path) -> None:
+    """Raise click.UsageError for a path that is not a regular file, or that belongs to a database or a daemon."""
+    try:
+        found = _lstat(path)
+        if found is not None and not stat.S_ISREG(found.st_mode):
+            kind = next((name for is_kind, name in _KINDS if is_kind(found.st_mode)), "a device")
+            raise click.UsageError(f"cannot write {path}: it is {kind}")
+        owner = _workspace_containing(path, workspace)
+        if owner is None and found is not None and _is_database(found, Workspace(workspace)):
+            owner = workspace
+    except (OSError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise click.UsageError(f"cannot write {path}: {reason}") from error
+    if owner is not None:
+        raise click.UsageError(f"cannot write {path}: it belongs to the workspace {owner}; choose another path")
+
+
+def refuse_inside_workspace(path: Path, workspace: Path) -> None:
+    """Raise click.UsageError for a path among a daemon's own files."""
+    try:
+        owner = _workspace_containing(path, workspace)
+    except (OSError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise click.UsageError(f"cannot write {path}: {reason}") from error
+    if owner is not None:
+        raise click.UsageError(f"cannot write {path}: it belongs to the workspace {owner}; choose another path")
+
+
+def new_output(path: Path) -> FileDraft:
+    """Return a new ``PATH.partial`` for the content of ``path``; raise click.UsageError if it cannot be created."""
+    try:
+        return FileDraft(path, f"{path.name}.partial")
+    except OSError as error:
+        raise click.UsageError(f"cannot write {error.filename}: {error.strerror}") from error
+
+
+def is_stream(path: Path) -> bool:
+    """Return whether ``path`` is, or links to, a FIFO or a character device, which can be written to directly."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
+
+
+def is_standard_output(path: Path) -> bool:
+    """Return whether ``path`` names this process's standard output, such as ``/dev/stdout``."""
+    try:
+        return path.is_symlink() and os.path.samestat(path.stat(), os.fstat(1))
+    except OSError:
+        return False
+
+
+def _lstat(path: Path) -> os.stat_result | None:
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None
+
+
+def _workspace_containing(path: Path, workspace: Path) -> Path | None:
+    """Return the workspace whose ``memory`` or ``.daemon`` directory contains ``path``; None if there is none."""
+    own = Workspace(workspace)
+    own_directories = [found for place in (own.memory_dir, own.daemon_dir) if (found := _stat(place)) is not None]
+    parent = path.parent.resolve()
+    for directory in (parent, *parent.parents):
+        found = _stat(directory)
+        if found is None:
+            continue
+        if any(os.path.samestat(found, other) for other in own_directories):
+            return workspace
+        places = Workspace(directory.parent)
+        if directory in (places.memory_dir, places.daemon_dir) and places.lock_file.exists():
+            return directory.parent
+    return None
+
+
+def _is_database(found: os.stat_result, workspace: Workspace) -> bool:
+    """Return whether ``found`` is a file of the database, possibly under another name (a hard link)."""
+    names = (workspace.database.with_name(workspace.database.name + suffix) for suffix in _DATABASE_SUFFIXES)
+    return any(other is not None and os.path.samestat(found, other) for other in map(_stat, names))
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None

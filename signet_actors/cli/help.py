@@ -1,8 +1,9 @@
-"""The command help: the same text as ``--help``."""
+"""The commands help, the same text as ``--help``, and completion."""
 
 from __future__ import annotations
 
 import click
+from click.shell_completion import get_completion_class
 
 from signet_actors.cli.invocation import shared_options
 
@@ -20,3 +21,21 @@ def help_(ctx: click.Context, names: tuple[str, ...]) -> None:
             raise click.UsageError(f"there is no command {name!r} in `{place.command_path}`", ctx)
         place = click.Context(command, parent=place, info_name=name, **command.context_settings)
     click.echo(place.command.get_help(place))
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@shared_options
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the completion script for a shell.
+
+    \b
+    bash   eval "$(signet completion bash)"               in ~/.bashrc
+    zsh    eval "$(signet completion zsh)"                in ~/.zshrc
+    fish   signet completion fish > ~/.config/fish/completions/signet.fish
+    """
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"no completion for {shell}")
+    click.echo(kind(ctx.find_root().command, {}, "signet", "_SIGNET_COMPLETE").source())

@@ -8,6 +8,7 @@ Source: docs/transfer.md; docs/decisions.md 3.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import io
 import json
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from signet_actors.cli.connection import DaemonClient
+    from signet_actors.cli.importers.signet_markdown import MarkdownEdits
     from signet_actors.cli.invocation import Invocation
-    from signet_actors.cli.markdown_edits import MarkdownEdits
 
 FORMAT, FORMAT_VERSION = "signet-memories", 1
 BATCH_LINES = 500
@@ -67,7 +68,7 @@ SHOWN_REFUSALS = 50
 IMPORTERS: dict[str, str] = {
     "signet-markdown": "signet_markdown",
     "markdown": "markdown",
-    "text": "plain_text",
+    "text": "markdown",
     "basic-memory": "basic_memory",
     "mem0": "mem0",
     "claude-mem": "claude_mem",
@@ -177,14 +178,14 @@ def _import_other(
     path = importer.default_path(invocation.environ) if file is None else Path(file)
     if file == "-" or not path.exists():
         raise click.UsageError(f"{path} does not exist; `--from {format_}` needs a file or a directory")
-    from signet_actors.cli.importers.findings import Findings  # noqa: PLC0415 - only for another format
-    from signet_actors.cli.importers.source import with_one_former  # noqa: PLC0415 - likewise
+    from signet_actors.cli.importers.source import Findings, with_one_former  # noqa: PLC0415 - only for another format
 
+    read = functools.partial(importer.memories, plain=True) if format_ == "text" else importer.memories
     findings = Findings()
     edits = _edits(invocation, agent) if format_ == "signet-markdown" else None
     with tempfile.TemporaryFile() as lines:
         with progress_bar("read", None) as advance:
-            for number, memory in enumerate(with_one_former(importer.memories(path, findings)), 1):
+            for number, memory in enumerate(with_one_former(read(path, findings)), 1):
                 memory.update({"project": memory.get("project") or project} if project else {})
                 if edits is None or not edits.take(memory):
                     lines.write(json.dumps(memory, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
@@ -229,7 +230,7 @@ def _query(agent: str | None, *, restore: bool) -> dict[str, Any]:
 
 def _edits(invocation: Invocation, agent: str | None) -> MarkdownEdits:
     """Return the edits of exported Markdown; the daemon is asked for its memories once a file of it was read."""
-    from signet_actors.cli.markdown_edits import MarkdownEdits  # noqa: PLC0415 - only for Markdown
+    from signet_actors.cli.importers.signet_markdown import MarkdownEdits  # noqa: PLC0415 - only for Markdown
 
     client = invocation.client()
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import click
 
 from signet_actors.cli.export import export_lines
-from signet_actors.cli.markdown_files import MARK
+from signet_actors.cli.importers.signet_markdown import MARK
 from signet_actors.cli.presentation import ask_confirmation, one_line, print_message
 from signet_actors.errors import ErrorCode, RequestRefused
 

@@ -19,13 +19,14 @@ from signet_actors.cli.invocation import Invocation, agent_option, shared_option
 from signet_actors.cli.presentation import (
     OutputFailed,
     discard_output,
+    hold_commands,
     prepare_output,
     print_bytes,
     print_message,
     printable,
+    released,
     wrapped,
 )
-from signet_actors.cli.wrapping import hold_commands, released
 from signet_actors.errors import ExitCode, RequestRefused, SignetError
 from signet_actors.runtime.processes.terminal import open_standard_streams
 
@@ -41,13 +42,13 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("status", "status", "status", "Show whether the daemon runs, what it holds, and what is wrong."),
     ("remember", "memories", "remember", "Store a memory."),
     ("recall", "recall", "recall", "Find memories that answer a question."),
-    ("search", "search", "search", "Find memories that contain all the words."),
+    ("search", "recall", "search", "Find memories that contain all the words."),
     ("list", "memories", "list_memories", "List memories, newest first."),
     ("show", "show", "show", "Show one memory in full, or what was said in a session."),
     ("sessions", "sessions", "sessions", "List past sessions, the latest first."),
     ("history", "show", "history", "Show what happened to a memory, oldest first."),
     ("edit", "memory_changes", "edit", "Change a memory."),
-    ("forget", "forget", "forget", "Delete memories, recoverable for 30 days unless --permanently."),
+    ("forget", "memory_changes", "forget", "Delete memories, recoverable for 30 days unless --permanently."),
     ("recover", "memory_changes", "recover", "Recover deleted memories."),
     ("export", "export", "export", "Write memories to a file of JSON lines, or as Markdown."),
     ("import", "import_export", "import_", "Store notes (Markdown), or the memories of a file."),
@@ -59,16 +60,16 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
         "providers",
         "Show each stage's model, its state, and today's usage.",
     ),
-    ("review", "review", "review", "Approve or reject the pipeline's proposals."),
+    ("review", "proposals", "review", "Approve or reject the pipeline's proposals."),
     (
         "synthesis",
-        "synthesis",
+        "duties",
         "synthesis",
         "Show when MEMORY.md was made and what changed; make it now.",
     ),
     ("logs", "logs", "logs", "Show the daemon's log, or follow it."),
     ("config", "config", "config", "Show, check or change the configuration."),
-    ("retention", "retention", "retention", "Run the periodic clean-up now."),
+    ("retention", "duties", "retention", "Run the periodic clean-up now."),
     ("backup", "backup_commands", "backup", "Back up the database while the daemon runs."),
     ("restore", "backup_commands", "restore", "Replace the database with a backup."),
     ("doctor", "doctor", "doctor", "Check the installation and print remedies."),
@@ -81,8 +82,8 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("disconnect", "connect", "disconnect", "Remove Signet from the settings of a program."),
     ("service", "service", "service", "Run the daemon as a service, which starts when you log in."),
     ("uninstall", "uninstall", "uninstall", "Take Signet out of this machine: service, daemon, connected programs."),
-    ("hook", "hook", "hook", "Send what a harness reports on standard input to the daemon."),
-    ("completion", "completion", "completion", "Print the completion script for a shell."),
+    ("hook", "mcp", "hook", "Send what a harness reports on standard input to the daemon."),
+    ("completion", "help", "completion", "Print the completion script for a shell."),
     ("help", "help", "help_", "Explain a command."),
     ("version", "status", "version", "Print the version."),
 )

@@ -1,9 +1,9 @@
-"""``signet mcp``: the Model Context Protocol on standard input and output, for programs that start their servers.
+"""The commands that programs start: mcp, the Model Context Protocol on standard input and output, and hook.
 
 The handshake and the list of tools need no daemon. Each call looks for the daemon anew and is an HTTP request to it. It
 never starts one.
 
-Source: docs/guides/mcp.md; Model Context Protocol, 2026-07-28 "stdio"; docs/decisions.md 61.
+Source: docs/guides/mcp.md; docs/cli.md "Harnesses"; Model Context Protocol, 2026-07-28 "stdio"; docs/decisions.md 61.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
     from signet_actors.mcp.server import Performed
     from signet_actors.operations.tools import ToolRequest
+
 
 ACTOR: Final = "mcp"
 AT_ONCE: Final = 16
@@ -148,3 +149,27 @@ def _send(invocation: Invocation, headers: Mapping[str, str], request: ToolReque
         return Performed(REFUSED, refused.answer)
     finally:
         client.close()
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("-H", "--harness", metavar="HARNESS", help="The program that calls: claude-code, codex, or another name.")
+@click.option("--project", metavar="DIR", help="The project (default: the directory that the harness names).")
+@agent_option
+@shared_options
+@click.pass_obj
+def hook(invocation: Invocation, name: str | None, harness: str | None, project: str | None, agent: str | None) -> None:
+    """Send what a harness reports on standard input to the daemon.
+
+    This is the program that `signet connect` installs; its faster name is signet-hook. NAME is session-start,
+    user-prompt-submit, pre-compaction, compaction-complete, skill-invocation, checkpoint, session-end, remember or
+    recall; without it, the event on standard input decides. It prints what the harness understands, and always exits
+    with 0. SIGNET_NO_HOOKS=1 turns it off.
+    """
+    from signet_actors.hook.program import main  # noqa: PLC0415 - it ends this process
+
+    if invocation.url:
+        os.environ["SIGNET_DAEMON_URL"] = invocation.url
+    given = {"--harness": harness, "--project": project, "--agent": agent, "--workspace": invocation.workspace_option}
+    options = [part for option, value in given.items() if value for part in (option, value)]
+    main([*([name] if name else []), *options, *(["--json"] if invocation.as_json else [])])

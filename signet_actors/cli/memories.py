@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_actors.cli.invocation import agent_option, project_option, shared_options
+from signet_actors.cli.invocation import (
+    agent_option,
+    filter_options,
+    print_unusual_type,
+    project_option,
+    query_of,
+    shared_options,
+    split_tags,
+)
 from signet_actors.cli.memory_rows import SEPARATOR, print_memories, project_name, short_id, short_ids
 from signet_actors.cli.presentation import (
     counted,
@@ -22,7 +30,6 @@ from signet_actors.cli.presentation import (
     tags_text,
 )
 from signet_actors.cli.reply import print_answer
-from signet_actors.cli.tag_options import filter_options, print_unusual_type, query_of, split_tags
 from signet_actors.cli.times import SINCE, UNTIL, time_text
 from signet_actors.errors import ErrorCode, RequestRefused
 

@@ -1,24 +1,39 @@
-"""The commands edit and recover, which change stored memories; forget has its own file.
+"""The commands edit, recover and forget, which change stored memories.
 
-Source: memory-api.txt "Memories"; docs/compatibility.md "Forget and modify".
+A set of memories is deleted exactly as it was shown: the second request has the ids of the preview and its confirm
+token, so that the daemon refuses it if the set has changed since.
+
+Source: memory-api.txt "Memories", "POST /api/memory/forget"; docs/compatibility.md "Forget and modify";
+docs/decisions.md 38 and 42.
 """
 
 from __future__ import annotations
 
+import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import click
 
 from signet_actors.cli.connection import memory_path
 from signet_actors.cli.exit_codes import REFUSED, explanation
-from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.invocation import agent_option, print_unusual_type, shared_options, split_tags
 from signet_actors.cli.memories import read_text
-from signet_actors.cli.memory_ids import full_id, named_if_unknown
-from signet_actors.cli.memory_rows import short_id
-from signet_actors.cli.presentation import print_json, print_message, print_result
+from signet_actors.cli.memory_ids import MIN_PREFIX_CHARS, UnusableId, full_id, named_if_unknown
+from signet_actors.cli.memory_rows import print_memories, project_name, short_id
+from signet_actors.cli.presentation import (
+    ask_confirmation,
+    counted,
+    on_terminal,
+    one_line,
+    print_json,
+    print_message,
+    print_result,
+)
 from signet_actors.cli.reply import print_answer
-from signet_actors.cli.tag_options import print_unusual_type, split_tags
+from signet_actors.cli.sessions import find_session
+from signet_actors.cli.times import SINCE, UNTIL
 from signet_actors.errors import ErrorCode, RequestRefused
 
 if TYPE_CHECKING:
@@ -178,3 +193,287 @@ def _edited(content: str) -> Iterator[str | None]:
         if not edited.strip():
             raise click.UsageError("the text is empty; `signet forget` deletes a memory")
         yield None if edited == content.rstrip("\n") else edited
+
+
+BATCH_LIMIT = 200
+SHOWN_IN_FULL = 30
+SESSIONS_SHOWN = 5
+
+
+@click.command()
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.option("--query", "-q", help="Select memories that contain any of these words.")
+@click.option("--type", "type_", metavar="TYPE", help="Select memories of this type.")
+@click.option("--tags", "-t", multiple=True, metavar="A,B", help="Select memories with any of these tags.")
+@click.option("--who", help="Select memories of this author.")
+@click.option("--source-type", help="Select by kind of source.")
+@click.option("--since", metavar="TIME", type=SINCE, help="Select memories created at this time or later.")
+@click.option("--until", metavar="TIME", type=UNTIL, help="Select memories created at this time or earlier.")
+@click.option(
+    "--limit",
+    "-n",
+    type=click.IntRange(1, BATCH_LIMIT),
+    default=20,
+    show_default=True,
+    help="Maximum number of memories.",
+)
+@click.option(
+    "--reason", "-r", default="forgotten on the command line", show_default=True, help="Recorded in the history."
+)
+@click.option(
+    "--if-version",
+    type=click.IntRange(1),
+    metavar="N",
+    help="With one ID: delete it only if it still has this version.",
+)
+@click.option("--force", is_flag=True, help="With one ID: delete it even if it is pinned; it is recoverable.")
+@click.option("--permanently", is_flag=True, help="Delete for good, pinned memories too; nothing is recoverable.")
+@click.option("--preview", is_flag=True, help="Only show what would be deleted.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@agent_option
+@shared_options
+@click.pass_obj
+def forget(
+    invocation: Invocation,
+    ids: tuple[str, ...],
+    query: str | None,
+    type_: str | None,
+    tags: tuple[str, ...],
+    who: str | None,
+    source_type: str | None,
+    since: str | None,
+    until: str | None,
+    limit: int,
+    reason: str,
+    if_version: int | None,
+    force: bool,
+    permanently: bool,
+    preview: bool,
+    yes: bool,
+    agent: str | None,
+) -> None:
+    """Delete memories, recoverable for 30 days unless --permanently.
+
+    Name them by ID, or select them with options; a selection and several IDs are shown before you are asked. ID may
+    also be the key of a session (`signet sessions`): what was said in it is erased for good, and its memories stay.
+    """
+    selection: dict[str, Any] = {
+        "query": query,
+        "type": type_,
+        "tags": split_tags(tags),
+        "who": who,
+        "source_type": source_type,
+        "since": since,
+        "until": until,
+    }
+    selected = any(value is not None for value in selection.values())
+    if bool(ids) == selected:
+        raise click.UsageError(
+            "give IDs or a selection, not both"
+            if ids
+            else "give the memories to forget: IDs, or --query, --type, --tags, …"
+        )
+    if if_version is not None and (len(ids) != 1 or permanently):
+        raise click.UsageError("--if-version goes with exactly one ID, and not with --permanently")
+    if force and (len(ids) != 1 or permanently):
+        raise click.UsageError("--force goes with exactly one ID; --permanently deletes pinned memories too, for good")
+    if len(ids) > BATCH_LIMIT:
+        raise click.UsageError(f"at most {BATCH_LIMIT} IDs at a time")
+    client = invocation.client()
+    given = ids
+    try:
+        ids = tuple(full_id(client, one, agent=agent) for one in ids)
+        if len(ids) == 1 and not preview and not permanently:
+            told = short_id(ids[0], given[0])
+            _forget_one(
+                invocation, client, ids[0], told, reason, force=force, if_version=if_version, yes=yes, agent=agent
+            )
+            return
+        chosen: dict[str, Any] = {"ids": list(dict.fromkeys(ids)), "limit": BATCH_LIMIT} if ids else selection
+        _forget_many(
+            invocation,
+            client,
+            {"limit": limit, **chosen},
+            reason,
+            permanently=permanently,
+            preview_only=preview,
+            yes=yes,
+            agent=agent,
+        )
+    except (UnusableId, RequestRefused) as error:
+        is_refused = isinstance(error, RequestRefused) and error.code is not ErrorCode.NOT_FOUND
+        is_ambiguous = isinstance(error, UnusableId) and len(given[0]) >= MIN_PREFIX_CHARS
+        is_other = len(given) != 1 or is_refused or is_ambiguous
+        session = None if is_other else find_session(client, given[0], agent=agent)
+        if session is None:
+            raise
+        _forget_session(invocation, client, session, preview=preview, yes=yes, agent=agent)
+
+
+def _forget_session(
+    invocation: Invocation, client: DaemonClient, key: str, *, preview: bool, yes: bool, agent: str | None
+) -> None:
+    """Erase what was said in the session. Raises RequestRefused for the answer no."""
+    path = f"/api/sessions/{quote(key, safe='')}/transcript"
+    if preview or not yes:
+        body = client.get(path, view="turns", limit=1, agentId=agent).body
+        turns = counted(body.get("turnCount") or 0, "turn")
+        print_message(f"{one_line(key)} is a session of {turns}; it would be erased for good. Its memories stay.")
+        if preview:
+            return
+        if not ask_confirmation("Erase what was said in it?"):
+            raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
+    answer = client.send("DELETE", path, {"agentId": agent})
+    if invocation.as_json:
+        print_answer(answer)
+    else:
+        print_result(f"Erased what was said in the session {one_line(key)}.")
+
+
+def _forget_one(
+    invocation: Invocation,
+    client: DaemonClient,
+    memory_id: str,
+    shown: str,
+    reason: str,
+    *,
+    force: bool,
+    if_version: int | None,
+    yes: bool,
+    agent: str | None,
+) -> None:
+    if not yes:
+        with named_if_unknown(memory_id):
+            found = client.get(memory_path(memory_id), agentId=agent)
+        found.text("content")
+        memory = found.body
+        if memory.get("pinned") and not force:
+            raise RequestRefused(
+                f"{shown} is pinned; `signet forget {shown} --force` forgets it, and it is recoverable",
+                code=ErrorCode.CONFLICT,
+            )
+        pinned = ", pinned" if memory.get("pinned") else ""
+        pinned += f", project {project_name(memory)}" if memory.get("project") else ""
+        print_message(f"{shown} ({one_line(memory.get('type'))}{pinned}): {one_line(memory.get('content'), 300)}")
+        if_version = if_version or memory.get("version")
+        if not ask_confirmation("Forget it?"):
+            raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
+    body = {"reason": reason, "force": force, "if_version": if_version, "agentId": agent}
+    with named_if_unknown(memory_id):
+        answer = client.send("DELETE", memory_path(memory_id), body)
+    answer.confirm("status", "deleted")
+    if invocation.as_json:
+        print_answer(answer)
+    else:
+        print_result(invocation.advice(f"Forgot {shown}; `signet recover {shown}` brings it back."))
+        _print_said_in(invocation, answer.body)
+
+
+def _forget_many(
+    invocation: Invocation,
+    client: DaemonClient,
+    chosen: dict[str, Any],
+    reason: str,
+    *,
+    permanently: bool,
+    preview_only: bool,
+    yes: bool,
+    agent: str | None,
+) -> None:
+    request = {**chosen, "mode": "preview", "force": permanently, "agentId": agent}
+    answer = client.ask("/api/memory/forget", request)
+    answer.confirm("mode", "preview")
+    candidates = answer.records("candidates")
+    if not all(isinstance(candidate.get("id"), str) for candidate in candidates):
+        raise answer.malformed("a candidate without an id")
+    found: list[str] = [candidate["id"] for candidate in candidates]
+    unknown = [memory_id for memory_id in chosen.get("ids", []) if memory_id not in found]
+    if preview_only and invocation.as_json:
+        print_answer(answer)
+        return
+    for memory_id in unknown:
+        print_message(f"{one_line(memory_id)} was not found (unknown, deleted, or another agent's).")
+    if not candidates:
+        raise RequestRefused("nothing matches; nothing was deleted", code=ErrorCode.NOT_FOUND)
+    if "ids" not in chosen and len(candidates) >= chosen["limit"]:
+        print_message(f"These are the first {len(candidates)}; there may be more (-n selects up to {BATCH_LIMIT}).")
+    if preview_only:
+        _print_candidates(client, candidates, agent, to_stderr=False)
+        print_message(f"{counted(len(candidates), 'memory', 'memories')} selected; nothing was deleted")
+        return
+    if not yes:
+        _print_candidates(client, candidates, agent, to_stderr=invocation.as_json)
+        count, they = (f"these {len(found)} memories", "they") if len(found) > 1 else ("this memory", "it")
+        if not ask_confirmation(
+            f"Delete {count} PERMANENTLY ({they} cannot be recovered)?" if permanently else f"Forget {count}?"
+        ):
+            raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
+    executed = client.send(
+        "POST",
+        "/api/memory/forget",
+        {
+            "mode": "execute",
+            "ids": found,
+            "limit": BATCH_LIMIT,
+            "reason": reason,
+            "force": permanently,
+            "confirm_token": answer.body.get("confirmToken"),
+            "agentId": agent,
+        },
+    )
+    executed.confirm("mode", "execute")
+    results = executed.records("results")
+    if unreported := set(found) - {result["id"] for result in results if isinstance(result.get("status"), str)}:
+        raise executed.malformed(f"no result for {one_line(min(unreported))}")
+    kept = [result for result in results if result.get("status") != "deleted"]
+    if invocation.as_json:
+        print_answer(executed)
+    else:
+        for result in kept:
+            print_message(f"{one_line(result['id'])} was kept: {one_line(_why(result['status']))}")
+        tail = "permanently" if permanently else invocation.advice("`signet recover ID…` brings them back")
+        print_result(f"Forgot {len(results) - len(kept)} of {len(found)}; {tail}.")
+        _print_said_in(invocation, executed.body)
+    if kept or unknown:
+        click.get_current_context().exit(REFUSED)
+
+
+def _print_said_in(invocation: Invocation, body: dict[str, Any]) -> None:
+    """Print in which sessions it was said, whose transcripts keep it."""
+    sessions = [key for key in body.get("saidIn") or () if isinstance(key, str)]
+    for key in sessions[:SESSIONS_SHOWN]:
+        command = f"`signet forget {shlex.quote(one_line(key))}`"
+        print_message(invocation.advice(f"It was said in a session, whose transcript keeps it: {command} erases that."))
+    if len(sessions) > SESSIONS_SHOWN:
+        print_message(f"{len(sessions) - SESSIONS_SHOWN} more sessions say it (--json names them).")
+
+
+def _why(status: str) -> str:
+    return {
+        "pinned_requires_force": "it is pinned (unpin it with `signet edit ID --unpin`)",
+        "version_conflict": "it changed after the preview",
+        "already_deleted": "it was already deleted",
+        "not_found": "it does not exist",
+    }.get(status, status)
+
+
+def _print_candidates(
+    client: DaemonClient, candidates: list[dict[str, Any]], agent: str | None, *, to_stderr: bool
+) -> None:
+    rows: list[dict[str, Any]] = []
+    for number, candidate in enumerate(candidates):
+        memory: dict[str, Any] = {}
+        if number < SHOWN_IN_FULL:
+            try:
+                memory = client.get(memory_path(str(candidate["id"])), agentId=agent).body
+            except RequestRefused as refused:
+                if refused.code is not ErrorCode.NOT_FOUND:
+                    raise
+                memory = {"content": "(no longer found)"}
+        rows.append({**memory, "id": candidate["id"], "pinned": candidate.get("pinned")})
+    if to_stderr or not on_terminal():
+        for row in rows:
+            cells = (row["id"], row.get("type"), "pinned" if row["pinned"] else "", one_line(row.get("content"), 200))
+            click.echo("\t".join(one_line(cell) for cell in cells), err=to_stderr)
+    else:
+        print_memories(rows)

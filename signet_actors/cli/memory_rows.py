@@ -14,9 +14,20 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from signet_actors.cli.invocation import advised
-from signet_actors.cli.presentation import in_colour, on_terminal, one_line, printable, tags_text
+from signet_actors.cli.presentation import (
+    LEAST_VALUE,
+    cell_count,
+    cut,
+    in_colour,
+    on_terminal,
+    one_line,
+    printable,
+    tags_text,
+    terminal_width,
+    wrap,
+    wrap_parts,
+)
 from signet_actors.cli.times import time_text
-from signet_actors.cli.wrapping import LEAST_VALUE, cell_count, cut, terminal_width, wrap, wrap_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

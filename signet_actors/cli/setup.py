@@ -160,7 +160,7 @@ class _Run:
     def offer_languages(self) -> None:
         """Download and configure the multilingual model if most memories are not in English and the user wants it."""
         from signet_actors.cli.config import set_  # noqa: PLC0415 - only for this question
-        from signet_actors.cli.languages import MODELS_OF_ENGLISH, are_mostly_foreign, download, is_downloaded  # noqa: PLC0415
+        from signet_actors.cli.providers import MODELS_OF_ENGLISH, are_mostly_foreign, download, is_downloaded  # noqa: PLC0415
         from signet_actors.cli.third_party_files import MULTILINGUAL_MB  # noqa: PLC0415
         from signet_actors.config.load import load_config  # noqa: PLC0415
 

@@ -13,11 +13,19 @@ import click
 
 from signet_actors import __version__
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import counted, mark, on_terminal, one_line, print_json, size_text
+from signet_actors.cli.presentation import (
+    counted,
+    mark,
+    on_terminal,
+    one_line,
+    print_json,
+    size_text,
+    terminal_width,
+    wrap_parts,
+)
 from signet_actors.cli.reply import print_answer
 from signet_actors.cli.tables import Column, print_fields, print_table, print_wrapped
 from signet_actors.cli.times import full_time_text, time_text
-from signet_actors.cli.wrapping import terminal_width, wrap_parts
 from signet_actors.config.shared_storage import ADVICE, shared_storage
 from signet_actors.domain.providers import NO_PROVIDER
 from signet_actors.domain.retention import FIRST_CLOCK

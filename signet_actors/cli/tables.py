@@ -15,8 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_actors.cli.presentation import in_colour, on_terminal, one_line, print_message
-from signet_actors.cli.wrapping import LEAST_VALUE, cell_count, terminal_width, wrap
+from signet_actors.cli.presentation import (
+    LEAST_VALUE,
+    cell_count,
+    in_colour,
+    on_terminal,
+    one_line,
+    print_message,
+    terminal_width,
+    wrap,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

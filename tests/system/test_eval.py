@@ -115,7 +115,7 @@ def test_own_memories_are_measured_with_the_users_settings_and_stay_as_they_are(
 
 def test_the_temporary_daemon_ends_with_a_command_that_is_killed(tmp_path: Path) -> None:
     script = (
-        "import os, sys; from signet_actors.cli.temporary_daemon import temporary_daemon\n"
+        "import os, sys; from signet_actors.cli.bench import temporary_daemon\n"
         "with temporary_daemon(os.environ) as daemon:\n"
         "    daemon.start(); print(daemon.workspace, flush=True); sys.stdin.read()"
     )

@@ -20,10 +20,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from signet_actors.cli.harnesses.check import Canary
+from signet_actors.cli.connect_check import Canary, ServerRun, run_server
 from signet_actors.cli.harnesses.hook_settings import command_words
 from signet_actors.cli.harnesses.registry import CLAUDE_CODE, CODEX, HARNESSES, Harness
-from signet_actors.cli.harnesses.server_check import ServerRun, run_server
 from signet_actors.cli.harnesses.server_entry import server_words
 from signet_actors.cli.main import cli
 from tests.support.bus_harness import REPOSITORY

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from signet_actors.cli.importers import claude_memory, codex_memory, openclaw
-from signet_actors.cli.importers.agent_notes import without_signet
-from signet_actors.cli.importers.findings import Findings
-from signet_actors.cli.importers.source import NotThisFormat
+from signet_actors.cli.importers.markdown import without_signet
+from signet_actors.cli.importers.source import Findings, NotThisFormat
 from tests.support import native_memories as native
 from tests.support.foreign_memories import written
 

@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from signet_actors.cli.config import yaml_lines
-from signet_actors.cli.database_findings import parse_database_check
+from signet_actors.cli.doctor_findings import parse_database_check
 from signet_actors.cli.main import cli
 from signet_actors.config.load import effective_mapping, load_config
 from signet_actors.config.yaml_file import parse_yaml

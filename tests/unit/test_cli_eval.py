@@ -14,9 +14,8 @@ from click.testing import Result
 from signet_actors.cli import eval as eval_command
 from signet_actors.cli import eval_run
 from signet_actors.cli.connection import DaemonClient
-from signet_actors.cli.eval import Measured, Plan
+from signet_actors.cli.eval import Measured, Overrides, Plan, measured_mapping, settings_text
 from signet_actors.cli.eval_run import Answers, FilledStore
-from signet_actors.cli.eval_settings import Overrides, measured_mapping, settings_text
 from signet_actors.cli.invocation import Invocation
 from signet_actors.config.daemon_address import address_from_url
 from signet_actors.config.load import load_config

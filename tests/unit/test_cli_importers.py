@@ -20,9 +20,8 @@ from click.testing import Result
 
 from signet_actors.cli import import_export
 from signet_actors.cli.import_export import IMPORTERS
-from signet_actors.cli.importers import basic_memory, claude_mem, markdown, mem0, plain_text, reference
-from signet_actors.cli.importers.findings import Findings
-from signet_actors.cli.importers.source import NotThisFormat
+from signet_actors.cli.importers import basic_memory, claude_mem, markdown, mem0, reference
+from signet_actors.cli.importers.source import Findings, NotThisFormat
 from tests.support.foreign_memories import (
     COFFEE,
     MEM0,
@@ -50,10 +49,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "signet"
 
 
-def memories_of(importer: ModuleType, path: Path) -> list[dict[str, Any]]:
+def memories_of(importer: ModuleType, path: Path, **options: bool) -> list[dict[str, Any]]:
     """The memories of a source in which everything can be read and kept."""
     findings = Findings()
-    found = list(importer.memories(path, findings))
+    found = list(importer.memories(path, findings, **options))
     assert (findings.unreadable, findings.warnings) == ([], [])
     return found
 
@@ -97,7 +96,7 @@ def test_with_the_format_text_every_file_is_plain_text(tmp_path: Path) -> None:
     written(tmp_path / "TODO", "# buy milk\n# buy eggs\n\n# no heading\n")
     written(tmp_path / "a.md", "# One\n\nTwo\n")
     for path, expected in (("TODO", ["# buy milk\n# buy eggs", "# no heading"]), ("", ["# One", "Two"])):
-        assert [one["content"] for one in memories_of(plain_text, tmp_path / path)] == expected
+        assert [one["content"] for one in memories_of(markdown, tmp_path / path, plain=True)] == expected
 
 
 def test_a_directory_that_cannot_be_read_is_refused(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from signet_actors.cli import synthesis
+from signet_actors.cli import duties
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +75,7 @@ def test_the_status_of_a_file_that_was_never_made_says_why(
 def test_a_run_waits_until_the_file_is_made(
     daemon: ScriptedDaemon, signet: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(synthesis, "POLL_S", 0.0)
+    monkeypatch.setattr(duties, "POLL_S", 0.0)
     daemon.on("POST", TRIGGER, {"success": True, "running": True, "agentId": "default"})
     daemon.script("GET", STATUS, {**MADE, "running": True}, MADE)
     said = signet("synthesis", "run", "--again")

@@ -34,8 +34,7 @@ from signet_actors.cli.harnesses.registry import (
     WINDSURF,
     Harness,
 )
-from signet_actors.cli.harnesses.server_entry import ServerEntry, server_words
-from signet_actors.cli.harnesses.toml_server import TomlServer
+from signet_actors.cli.harnesses.server_entry import ServerEntry, TomlServer, server_words
 from signet_actors.cli.main import cli
 from signet_actors.hook.harness_events import HOOKS, NAME_OF_EVENT
 from tests.support.harness_home import Home, make_home

@@ -28,9 +28,9 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from signet_actors.cli import database_findings, doctor, installation_findings, installed_program
+from signet_actors.cli import doctor, doctor_findings, installed_program
 from signet_actors.cli.connection import DaemonClient
-from signet_actors.cli.doctor_finding import DoctorContext, DoctorFinding
+from signet_actors.cli.doctor_findings import DoctorContext, DoctorFinding
 from signet_actors.cli.main import cli
 from signet_actors.config.daemon_address import Address
 from signet_actors.config.load import load_config
@@ -40,7 +40,7 @@ from signet_actors.runtime.connected_harnesses import ConnectedHarness, add_conn
 from signet_actors.runtime.identity_files import MAX_FILE_BYTES
 from tests.support.scripted_daemon import ScriptedDaemon
 
-MODULES: Final = (doctor, database_findings, installation_findings)
+MODULES: Final = (doctor, doctor_findings)
 WITHOUT_COMMAND: Final = (
     "shorten it",
     "free some space soon",
@@ -415,14 +415,14 @@ def _(stage: Stage) -> Any:
 @case("installation", "warn", "its modules are not compiled", "`env -u PYTHONDONTWRITEBYTECODE ")
 def _(stage: Stage) -> Any:
     bare = SimpleNamespace(modules={"signet_actors": SimpleNamespace(__spec__=None)}, executable=sys.executable)
-    stage.set(installation_findings, sys=bare)
-    return installation_findings._module_findings()
+    stage.set(doctor_findings, sys=bare)
+    return doctor_findings._module_findings()
 
 
 @case("installation", "warn", "another program signet is on PATH: /other/bin/signet", "remove one of the two")
 def _(stage: Stage) -> Any:
-    stage.set(installation_findings, is_program=lambda _: True)
-    return installation_findings._path_findings(stage.context(environment={"PATH": "/other/bin"}))
+    stage.set(doctor_findings, is_program=lambda _: True)
+    return doctor_findings._path_findings(stage.context(environment={"PATH": "/other/bin"}))
 
 
 CODEX_EVENTS: Final = ("SessionStart", "UserPromptSubmit", "PreCompact", "Stop", "SessionEnd")
@@ -445,7 +445,7 @@ def settings(stage: Stage, content: str | None, *, directory: str = "home/.codex
     if noted:
         add_connected(stage.workspace, ConnectedHarness("codex", "Codex", str(path)))
     environ = {"HOME": str(stage.workspace / "home"), "PATH": str(stage.workspace / "bin")}
-    return installation_findings._connection_findings(stage.context(environment=environ))
+    return doctor_findings._connection_findings(stage.context(environment=environ))
 
 
 def hooks(command: str, events: Iterable[str] = CODEX_EVENTS, **more: Any) -> str:
@@ -458,7 +458,7 @@ def tools(stage: Stage, words: str) -> Any:
     server = f'[mcp_servers.signet]\ncommand = "{words}"\nargs = ["mcp"]\n'
     (stage.workspace / "home" / ".codex" / "config.toml").write_text(server)
     environ = {"HOME": str(stage.workspace / "home"), "PATH": ""}
-    return installation_findings._connection_findings(stage.context(environment=environ))
+    return doctor_findings._connection_findings(stage.context(environment=environ))
 
 
 @case("codex", "fail", "its hook /gone/signet-hook does not exist", "`signet connect codex`")
@@ -518,7 +518,7 @@ def _(stage: Stage) -> Any:
 
 @case("codex", "warn", "runs another installation ({w}/bin/signet-hook)", "`signet connect codex`")
 def _(stage: Stage) -> Any:
-    stage.set(installation_findings, installed_program=lambda name, _: f"/other/{name}")
+    stage.set(doctor_findings, installed_program=lambda name, _: f"/other/{name}")
     stage.patch.setattr(installed_program, "installed_program", lambda name, _: f"/other/{name}")
     return settings(stage, hooks(program(stage, "signet-hook")))
 
@@ -560,8 +560,8 @@ def test_settings_that_are_not_valid_are_no_finding_if_the_program_was_never_con
 @case("service", "fail", "its program /gone/signet does not exist", "`signet service install`")
 def _(stage: Stage) -> Any:
     manager = SimpleNamespace(installed=lambda: SimpleNamespace(program="/gone/signet"), file="signet.service")
-    stage.set(installation_findings, service_manager=lambda _: manager)
-    return installation_findings._service_findings(stage.context())
+    stage.set(doctor_findings, service_manager=lambda _: manager)
+    return doctor_findings._service_findings(stage.context())
 
 
 @case("database", "warn", "the check took longer", "`signet doctor`")
@@ -569,9 +569,9 @@ def _(stage: Stage) -> Any:
     def late(*_: Any, **__: Any) -> Any:
         raise subprocess.TimeoutExpired("check", 600)
 
-    stage.set(database_findings, start_writer_tool=late)
+    stage.set(doctor_findings, start_writer_tool=late)
     stage.database()
-    return database_findings.database_findings(stage.context())
+    return doctor_findings.database_findings(stage.context())
 
 
 def backed_up(stage: Stage, end: Any, vectors: tuple[int, Any] = (0, {})) -> Any:
@@ -580,9 +580,9 @@ def backed_up(stage: Stage, end: Any, vectors: tuple[int, Any] = (0, {})) -> Any
             raise end
         return end, ""
 
-    stage.set(database_findings, back_up=back_up, run_writer_tool=lambda *_, **__: vectors)
+    stage.set(doctor_findings, back_up=back_up, run_writer_tool=lambda *_, **__: vectors)
     stage.database()
-    return database_findings.database_findings(stage.running(deep=True))
+    return doctor_findings.database_findings(stage.running(deep=True))
 
 
 @case("database", "warn", "not checked: no answer", "`signet logs --actor retention`")
@@ -607,12 +607,12 @@ def _(stage: Stage) -> Any:
 
 def checked(code: int, *kinds: str) -> Any:
     found = {"findings": [f"finding {number}" for number in range(len(kinds))], "kinds": kinds, "memories": 0}
-    return database_findings.parse_database_check(code, json.dumps(found), "")
+    return doctor_findings.parse_database_check(code, json.dumps(found), "")
 
 
 @case("database", "fail", "the check failed (exit code 1): ImportError: no apsw", "report this error")
 def _(_: Stage) -> Any:
-    return database_findings.parse_database_check(1, "", "Traceback …\nImportError: no apsw\n")
+    return doctor_findings.parse_database_check(1, "", "Traceback …\nImportError: no apsw\n")
 
 
 @case("database", "fail", "finding 0", "`signet edit ID`")
@@ -642,7 +642,7 @@ def without_backup(stage: Stage, age_s: float, yaml: str = "") -> Any:
     secret.write_bytes(b"x")
     os.utime(secret, (time.time() - age_s,) * 2)
     stage.yaml = yaml
-    return database_findings.backup_findings(stage.context())
+    return doctor_findings.backup_findings(stage.context())
 
 
 @case("backup", "ok", "no backup exists yet")
@@ -664,7 +664,7 @@ def _(stage: Stage) -> Any:
 def _(stage: Stage) -> Any:
     stage.database()
     (stage.workspace / "memory" / "backups").write_text("mine")
-    return database_findings.backup_findings(stage.context())
+    return doctor_findings.backup_findings(stage.context())
 
 
 @case(
@@ -673,7 +673,7 @@ def _(stage: Stage) -> Any:
 def _(stage: Stage) -> Any:
     stage.database()
     stage.daemon.on("GET", "/api/status", {"retention": {"backupProblem": "it needs 70 MB of free disk"}})
-    [found] = database_findings.backup_findings(stage.running())
+    [found] = doctor_findings.backup_findings(stage.running())
     return [found]
 
 
@@ -682,7 +682,7 @@ def with_backup(stage: Stage, age_s: float) -> Any:
     backups = stage.workspace / "memory" / "backups"
     backups.mkdir()
     (backups / backup_name(int((time.time() - age_s) * 1000), 20)).write_bytes(b"x")
-    return database_findings.backup_findings(stage.context(running=True))
+    return doctor_findings.backup_findings(stage.context(running=True))
 
 
 @case("backup", "warn", "1 of 1 have a name in the future", "`signet restore NAME` restores one of these")

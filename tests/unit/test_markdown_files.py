@@ -13,9 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from signet_actors.cli.importers import signet_markdown
-from signet_actors.cli.importers.findings import Findings
-from signet_actors.cli.importers.source import NotThisFormat
-from signet_actors.cli.markdown_files import MARK, MarkdownDirectory, digest, document, mark_as_imported
+from signet_actors.cli.importers.signet_markdown import MARK, MarkdownDirectory, digest, document, mark_as_imported
+from signet_actors.cli.importers.source import Findings, NotThisFormat
 
 ID = "01a2059b-7c1e-7e35-9f0b-2f6d6c1d7d50"
 MEMORY: dict[str, Any] = {

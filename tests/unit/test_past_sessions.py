@@ -17,7 +17,7 @@ from signet_actors.cli.connect import OWN_MEMORIES, PAST_SESSIONS
 from signet_actors.cli.import_export import OF_THIS_MACHINE
 from signet_actors.cli.importers.source import NotThisFormat
 from signet_actors.cli.main import cli
-from signet_actors.cli.past_sessions import chat_export, json_array, line_files, opencode
+from signet_actors.cli.past_sessions import chat_export, line_files, opencode
 from signet_actors.cli.past_sessions.session import PastSession, Unreadable
 from tests.support import past_sessions as homes
 
@@ -212,7 +212,7 @@ def test_the_files_of_a_large_export_are_read_from_their_directory(tmp_path: Pat
 
 
 def test_an_export_is_read_without_all_of_it_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_array, "READ_BYTES", 64 * 1024)
+    monkeypatch.setattr(chat_export, "READ_BYTES", 64 * 1024)
     path = tmp_path / "conversations.json"
     [sample] = [one for one in json.loads((EXPORTS / "claude.json").read_text(encoding="utf-8")) if one["name"]]
     with path.open("w", encoding="utf-8") as file:
@@ -237,14 +237,14 @@ def test_an_export_is_read_without_all_of_it_in_memory(tmp_path: Path, monkeypat
 def test_the_elements_of_an_array_are_found_wherever_it_is_cut(
     monkeypatch: pytest.MonkeyPatch, size: int, bom: str
 ) -> None:
-    monkeypatch.setattr(json_array, "READ_BYTES", size)
+    monkeypatch.setattr(chat_export, "READ_BYTES", size)
     values = [{"a": 'ö]["\\'}, {}, {"例": [1, {"b": "]"}]}, {"\U0001f980": None}, {"c": "x" * 200}]
     for indent in (None, 2):
         raw = (bom + json.dumps(values, ensure_ascii=False, indent=indent)).encode()
-        found = list(json_array.elements(io.BytesIO(raw)))
+        found = list(chat_export.elements(io.BytesIO(raw)))
         assert [element.value for element in found] == values
         assert [json.loads(raw[one.place : one.place + one.length]) for one in found] == values
-    assert list(json_array.elements(io.BytesIO(f"{bom} [ ] ".encode()))) == []
+    assert list(chat_export.elements(io.BytesIO(f"{bom} [ ] ".encode()))) == []
 
 
 def test_an_export_that_is_cut_off_or_packed_is_refused(tmp_path: Path) -> None:

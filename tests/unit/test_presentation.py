@@ -11,8 +11,7 @@ from typing import Final
 import pytest
 from rich.cells import cell_len
 
-from signet_actors.cli.connect_check import Check, _detail_run
-from signet_actors.cli.harnesses.check import HookRun
+from signet_actors.cli.connect_check import Check, HookRun, _detail_run
 from signet_actors.cli.harnesses.registry import HARNESSES
 from signet_actors.cli.memory_rows import print_memories
 from signet_actors.cli.presentation import below_home, print_result

@@ -21,10 +21,9 @@ from unittest import mock
 import pytest
 from rich.cells import cell_len
 
-from signet_actors.cli.doctor_finding import DoctorFinding
-from signet_actors.cli.eval import Measured, Plan
+from signet_actors.cli.doctor_findings import DoctorFinding
+from signet_actors.cli.eval import Measured, Overrides, Plan
 from signet_actors.cli.eval_run import Answers, FilledStore
-from signet_actors.cli.eval_settings import Overrides
 from signet_actors.domain.backups import backup_name
 from signet_actors.domain.evaluation.question_set import Question
 from tests.support.scripted_daemon import ScriptedDaemon

@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 from rich.cells import cell_len
 
+from signet_actors.cli.presentation import wrap, wrap_message, wrap_parts
 from signet_actors.cli.tables import field_lines
-from signet_actors.cli.wrapping import wrap, wrap_message, wrap_parts
 
 SENTENCES: Final = (
     ("running", "44 memories", "2 sessions", "last backup just now", "Claude Code connected"),

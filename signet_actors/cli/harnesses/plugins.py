@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from signet_actors import __version__
-from signet_actors.cli.harnesses.hook_settings import PROGRAM
-from signet_actors.cli.harnesses.plugin_file import source
+from signet_actors.cli.harnesses.hook_settings import PROGRAM, source
 from signet_actors.cli.harnesses.registry import CLAUDE_CODE, GEMINI, OPENCLAW, Event, Harness
 from signet_actors.cli.harnesses.server_entry import NAME
 from signet_actors.errors import ConfigError

@@ -24,20 +24,19 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 from signet_actors.cli.harnesses.flat_hooks import FlatHooks
 from signet_actors.cli.harnesses.hook_settings import (
     HookGroups,
+    PluginFile,
     document_of,
     handlers,
     is_of_other_signet,
+    is_our_plugin,
     is_ours,
     program_words,
     start_words,
     started_words,
 )
 from signet_actors.cli.harnesses.json_text import InvalidText
-from signet_actors.cli.harnesses.managed_file import ManagedFile, Part
-from signet_actors.cli.harnesses.plugin_file import PluginFile, is_our_plugin
-from signet_actors.cli.harnesses.server_entry import NAME, ServerEntry, is_our_server, server_words
-from signet_actors.cli.harnesses.settings_file import Change, SettingsFile
-from signet_actors.cli.harnesses.toml_server import TomlServer
+from signet_actors.cli.harnesses.server_entry import NAME, ServerEntry, TomlServer, is_our_server, server_words
+from signet_actors.cli.harnesses.settings_file import Change, ManagedFile, Part, SettingsFile
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.errors import ConfigError
 from signet_actors.runtime.connected_harnesses import ConnectedHarness

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from signet_actors.cli.importers.findings import Findings
+    from signet_actors.cli.importers.source import Findings
 
 SOURCE_TYPE = "basic-memory"
 DEFAULT_KIND = "note"

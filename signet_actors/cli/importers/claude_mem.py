@@ -9,14 +9,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from signet_actors.cli.importers.rows import is_database, rows_of
-from signet_actors.cli.importers.source import Line, NotThisFormat, line, listed, read_json, tags_of, type_of
+from signet_actors.cli.importers.source import (
+    Line,
+    NotThisFormat,
+    is_database,
+    line,
+    listed,
+    read_json,
+    rows_of,
+    tags_of,
+    type_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from signet_actors.cli.importers.findings import Findings
+    from signet_actors.cli.importers.source import Findings
 
 WANTED = "export from claude-mem with its script export-memories, or give its database, ~/.claude-mem/claude-mem.db"
 SUMMARY_PARTS = ("request", "investigated", "learned", "completed", "next_steps", "notes")

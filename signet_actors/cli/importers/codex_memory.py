@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from signet_actors.cli.importers.agent_notes import agent_notes
-from signet_actors.cli.importers.markdown import sections
+from signet_actors.cli.importers.markdown import agent_notes, sections
 from signet_actors.cli.importers.source import Line, NotThisFormat
 from signet_actors.cli.past_sessions.line_files import codex_home
 from signet_actors.domain.timestamps import normalize_timestamp
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from signet_actors.cli.importers.findings import Findings
     from signet_actors.cli.importers.markdown import Note
+    from signet_actors.cli.importers.source import Findings
 
 SOURCE_TYPE: Final = "codex-memory"
 _FOLDER: Final = "memories"

@@ -2,7 +2,7 @@
 
 YAML front matter gives tags, project, author and time. A plain text has no headings; its paragraphs are the sections.
 
-Source: docs/transfer.md "Other formats"; the CommonMark specification "Leaf blocks".
+Source: docs/transfer.md "Other formats", "The memories of your agents"; the CommonMark specification "Leaf blocks".
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import re
 import stat
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -29,11 +30,14 @@ from signet_actors.cli.importers.source import (
     tags_of,
 )
 from signet_actors.config.yaml_file import UnreadableYaml, parse_yaml
+from signet_actors.domain import working_memory
+from signet_actors.domain.extraction.injected_text import without_injected
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
-    from signet_actors.cli.importers.findings import Findings
+    from signet_actors.cli.importers.source import Findings
+
 
 MARKDOWN: Final = (".md", ".markdown", ".mdx")
 TEXT: Final = (".txt", ".text")
@@ -206,3 +210,24 @@ def _note(path: Path, name: str, findings: Findings) -> Note:
     body = "\n".join(rest[end + 1 :])
     is_matter = isinstance(matter, dict)
     return Note(path, name, matter if is_matter else {}, body if is_matter else text, findings)
+
+
+_SHOWN_ID: Final = re.compile(r"\(id [0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}\)")
+"""The beginning of an id, as it stands in each line of a memory that was shown to an agent."""
+
+
+def agent_notes(path: Path, findings: Findings) -> Iterator[Note]:
+    """Yield the file, or the Markdown below the directory, without what Signet wrote; count that in ``findings``."""
+    for note in notes(path, MARKDOWN, findings):
+        body, parts = without_signet(note.body)
+        findings.of_signet += parts
+        yield replace(note, body=body)
+
+
+def without_signet(text: str) -> tuple[str, int]:
+    """Return the text without what Signet wrote, and how many parts that were."""
+    own, made = working_memory.split(text)
+    own, injected = without_injected(own)
+    lines = own.split("\n")
+    kept = [line for line in lines if _SHOWN_ID.search(line) is None]
+    return "\n".join(kept), bool(made) + injected + len(lines) - len(kept)

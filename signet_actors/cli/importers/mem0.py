@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from signet_actors.cli.importers.findings import Findings
+    from signet_actors.cli.importers.source import Findings
 
 WANTED = "write the reply of mem0's get_all into a file: json.dump(memory.get_all(…), file)"
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from signet_actors.cli.importers.agent_notes import agent_notes
-from signet_actors.cli.importers.markdown import sections
+from signet_actors.cli.importers.markdown import agent_notes, sections
 from signet_actors.cli.importers.source import Line, NotThisFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from signet_actors.cli.importers.findings import Findings
+    from signet_actors.cli.importers.source import Findings
 
 SOURCE_TYPE: Final = "openclaw"
 _NAMES: Final = ("MEMORY.md", "memory.md")

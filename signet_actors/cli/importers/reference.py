@@ -8,15 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from signet_actors.cli.importers.rows import is_database, rows_of
-from signet_actors.cli.importers.source import Line, NotThisFormat, line, listed, tag_of, tags_of, uuid_of
+from signet_actors.cli.importers.source import (
+    Line,
+    NotThisFormat,
+    is_database,
+    line,
+    listed,
+    rows_of,
+    tag_of,
+    tags_of,
+    uuid_of,
+)
 from signet_actors.cli.presentation import print_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from signet_actors.cli.importers.findings import Findings
+    from signet_actors.cli.importers.source import Findings
 
 READABLE = (None, "global", "private")
 ARCHIVED = "archived"

@@ -1,23 +1,35 @@
-"""What the readers share: bounded reading, refusals that help, and values of unknown kinds made fit for a line."""
+"""What the readers share: bounded reading, refusals that help, and values of unknown kinds made fit for a line.
+
+The rows of a database are read by a process of the writer's tool: no SQL runs here.
+
+Source: docs/transfer.md "Other formats"; docs/architecture.md "Dependency rules" 5 and 7.
+"""
 
 from __future__ import annotations
 
 import itertools
 import json
+import os
+import subprocess
+import sys
+import tempfile
 import unicodedata
 import uuid
 from collections import Counter
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from signet_actors.cli.presentation import counted, one_line
 from signet_actors.config.regular_file import read_regular
-from signet_actors.domain.memories import MEMORY_TYPES
+from signet_actors.domain.memories import MEMORY_TYPES, memory_type
 from signet_actors.domain.temporal.phrases import PhraseKind, date_phrase
 from signet_actors.errors import ConfigError, InvalidRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
+
 
 Line = dict[str, Any]
 """A memory as a line of an import has it; see docs/transfer.md "The format"."""
@@ -171,3 +183,128 @@ def uuid_of(value: Any) -> str | None:
 def type_of(value: Any) -> str | None:
     """Return a type that the specification names, or None, which leaves the choice to the daemon."""
     return value if value in MEMORY_TYPES else None
+
+
+KINDS: dict[type, str] = {list: "a list", dict: "a mapping", bool: "true or false", int: "a number", float: "a number"}
+SHOWN_CHARS = 60
+
+
+@dataclass
+class Findings:
+    """What the user has to know about the source.
+
+    ``unreadable`` has a sentence for each file or directory that cannot be read, ``warnings`` one for each value or
+    entry that is left out, ``without_text`` the number of files that became no memory, ``of_signet`` the number of
+    parts that Signet itself had written.
+    """
+
+    unreadable: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    without_text: int = 0
+    of_signet: int = 0
+
+    def refuse_unreadable(self) -> None:
+        """Raise NotThisFormat with every file that cannot be read, if there are any."""
+        if not self.unreadable:
+            return
+        summary = (
+            f"{counted(len(self.unreadable), 'file')} cannot be read; nothing was imported. Mend what is listed, or"
+            " import the others with `--skip-unreadable`"
+        )
+        raise NotThisFormat("\n".join((summary, *map(one_line, self.unreadable))))
+
+    def left_out(self, place: str, key: str, value: Any, wanted: str) -> None:
+        """Warn that ``value`` is left out, unless it is empty."""
+        if value is None or (isinstance(value, str | list | dict) and not value):
+            return
+        shown = KINDS.get(type(value)) or f"{one_line(value, SHOWN_CHARS)!r}"
+        self.warnings.append(f"{place}: `{key}` is left out: {shown} is not {wanted}")
+
+    def text(self, place: str, key: str, value: Any) -> str | None:
+        """Return the value if it is a text, else warn."""
+        if not isinstance(value, str):
+            self.left_out(place, key, value, "a text")
+        return text_of(value)
+
+    def type(self, place: str, key: str, value: Any) -> str | None:
+        """Return the value if it is the name of a type, as ``signet remember --type`` takes it, else warn."""
+        name = memory_type(value) if isinstance(value, str) else None
+        if name is None:
+            self.left_out(place, key, value, "a type: a letter, then letters, digits, `_` and `-`")
+        return name
+
+    def time(self, place: str, **values: Any) -> str | None:
+        """Return the first of the values that is a time; warn of each other value that is none."""
+        found = {key: time_of(value) for key, value in values.items()}
+        for key, time in found.items():
+            if time is None:
+                self.left_out(place, key, values[key], "a time such as 2026-01-31")
+        return next(filter(None, found.values()), None)
+
+    def tags(self, place: str, key: str, value: Any) -> list[Any]:
+        """Return the value as a list; warn if it is neither a list nor a text, or has too much."""
+        tags = listed(value)
+        if not isinstance(value, str | list):
+            self.left_out(place, key, value, "a list or a text")
+        if len(tags) > MAX_TAGS or any(len(str(tag)) > MAX_TAG_CHARS for tag in tags):
+            self.warnings.append(
+                f"{place}: `{key}` is shortened: a memory has at most {MAX_TAGS} tags of {MAX_TAG_CHARS} characters"
+            )
+        return tags
+
+
+def is_database(path: Path) -> bool:
+    """Return whether the file begins like a SQLite database."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(DATABASE_MAGIC)) == DATABASE_MAGIC
+    except OSError:
+        return False
+
+
+def rows_of(path: Path, tables: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of those tables that the database has.
+
+    Raises NotThisFormat if it cannot be read, or is too large to be held in memory.
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
+    for table, row in each_row(path, tables, most_bytes=MAX_JSON_BYTES):
+        rows = found.setdefault(table, [])
+        if row is not None:
+            rows.append(row)
+    return found
+
+
+def each_row(
+    path: Path, tables: Sequence[str], *, most_bytes: int | None = None
+) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Yield each row with its table, table by table; first None for each table that the database has.
+
+    Raises NotThisFormat if it cannot be read, or if its rows have more than ``most_bytes``.
+    """
+    read_bytes = 0
+    tool = [sys.executable, "-P", "-m", "signet_actors.writer", "--rows", str(path.absolute()), "--parent"]
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(
+            [*tool, str(os.getpid()), *(part for table in tables for part in ("--table", table))],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        ) as reader,
+    ):
+        try:
+            assert reader.stdout is not None
+            for text in reader.stdout:
+                read_bytes += len(text)
+                if most_bytes is not None and read_bytes > most_bytes:
+                    raise NotThisFormat(f"{path} has more than {most_bytes // 2**20} MiB of text")
+                table, row = json.loads(text)
+                yield table, row
+            failed = reader.wait() != 0
+        finally:
+            reader.kill()
+        if failed:
+            errors.seek(0)
+            said = errors.read().decode(errors="replace").strip().splitlines()
+            raise NotThisFormat(f"{path} cannot be read: {said[-1] if said else 'the reading process failed'}")

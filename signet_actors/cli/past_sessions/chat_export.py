@@ -4,18 +4,19 @@ A large export of ChatGPT has several: ``conversations-000.json`` and so on. Of 
 tree, only the branch that was shown last is kept. A list is read twice, one conversation at a time: once for what there
 is, and when a session is sent. The title of a conversation is its first message, of the role ``system``.
 
-Source: docs/guides/backfill.md.
+Source: docs/guides/backfill.md; RFC 8259.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
+import re
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from signet_actors.cli.importers.source import NotThisFormat
-from signet_actors.cli.past_sessions.json_array import Element, elements
 from signet_actors.cli.past_sessions.session import Message, PastSession, Unreadable
 from signet_actors.config.regular_file import open_regular
 from signet_actors.domain.timestamps import epoch_ms
@@ -25,7 +26,7 @@ from signet_actors.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
-    from typing import BinaryIO
+
 
 WANTED: Final = "give the file conversations.json of a data export of Claude or ChatGPT, unpacked, or its directory"
 _NAMES: Final = ("conversations.json", "conversations-*.json")
@@ -165,3 +166,87 @@ def _message(role: str | None, text: str, said_at: str | None) -> Message | None
     if role not in {"human", "user", "assistant"} or not text.strip():
         return None
     return {"role": role, "content": text, "timestamp": said_at}
+
+
+READ_BYTES: Final = 1 << 20
+LONGEST_CHARS: Final = 64 << 20
+"""A longer element is not read."""
+_BLANKS: Final = re.compile(r"[ \t\r\n]*")
+_DECODER: Final = json.JSONDecoder()
+
+
+class Element(NamedTuple):
+    """An element, and where it is in the file, in bytes."""
+
+    value: Any
+    place: int
+    length: int
+
+
+def elements(file: BinaryIO) -> Iterator[Element]:
+    """Yield the elements of the array that the file contains; raise ValueError or RecursionError at what is none."""
+    text = _Text(file)
+    text.take("[")
+    if text.next() == "]":
+        return
+    while True:
+        yield text.element()
+        if text.next() == "]":
+            return
+        text.take(",")
+
+
+class _Text:
+    """The text of the file from ``place`` on, of which only a part is read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._text = ""
+        self._at = 0
+        self._place = len(codecs.BOM_UTF8)
+        if file.read(self._place) != codecs.BOM_UTF8:
+            file.seek(0)
+            self._place = 0
+
+    def next(self) -> str:
+        """Skip blanks, and return the next character; empty at the end of the file."""
+        while True:
+            blanks = _BLANKS.match(self._text, self._at)
+            assert blanks is not None
+            self._advance(blanks.end())
+            if self._at < len(self._text) or not self._read():
+                return self._text[self._at : self._at + 1]
+
+    def take(self, wanted: str) -> None:
+        """Skip this character; raise ValueError if another one is next."""
+        if self.next() != wanted:
+            raise ValueError(wanted)
+        self._advance(self._at + 1)
+
+    def element(self) -> Element:
+        """Return the value that is next. What is cut off is read again with more of the file, twice as much each time.
+
+        Raises ValueError.
+        """
+        self.next()
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self._at)
+                break
+            except json.JSONDecodeError:
+                if len(self._text) - self._at > LONGEST_CHARS or not self._read():
+                    raise
+        place = self._place
+        self._advance(end)
+        return Element(value, place, self._place - place)
+
+    def _advance(self, to: int) -> None:
+        self._place += len(self._text[self._at : to].encode())
+        self._at = to
+
+    def _read(self) -> bool:
+        raw = self._file.read(max(READ_BYTES, len(self._text) - self._at))
+        self._text = self._text[self._at :] + self._decoder.decode(raw, final=not raw)
+        self._at = 0
+        return bool(raw)

@@ -14,8 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from signet_actors.cli.importers.rows import each_row, is_database
-from signet_actors.cli.importers.source import NotThisFormat
+from signet_actors.cli.importers.source import NotThisFormat, each_row, is_database
 from signet_actors.cli.past_sessions.session import Message, PastSession, Unreadable
 from signet_actors.domain.transcripts.answers import turns_of
 from signet_actors.domain.transcripts.json_values import decode_json_text, object_at, text_at, time_at

@@ -1,6 +1,6 @@
-"""The command synthesis: when ``MEMORY.md`` was made, have it made now, and show what changed.
+"""The commands retention and synthesis: have the daemon clean up now, or make ``MEMORY.md``, and show what changed.
 
-Source: docs/guides/working-memory.md.
+Source: architecture.txt "Retention", "POST /api/repair/retention-sweep"; docs/guides/working-memory.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ import click
 
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.presentation import emphasised, on_terminal, print_message, print_result, printable, size_text
+from signet_actors.cli.presentation import (
+    emphasised,
+    on_terminal,
+    one_line,
+    print_message,
+    print_result,
+    printable,
+    size_text,
+)
 from signet_actors.cli.reply import print_answer
 from signet_actors.cli.tables import Column, print_fields, print_table
 from signet_actors.cli.times import full_time_text, time_text
@@ -21,6 +29,7 @@ from signet_actors.errors import ErrorCode, RequestRefused
 if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
     from signet_actors.cli.reply import DaemonReply
+
 
 STATUS: Final = "/api/synthesis/status"
 POLL_S: Final = 0.5
@@ -144,3 +153,35 @@ def _made(body: Any) -> str:
     if body.get("lastRunAt") is None:
         return "never"
     return f"{full_time_text(body['lastRunAt'])} by {body.get('model') or body.get('madeBy') or 'a harness'}"
+
+
+@click.group()
+@shared_options
+def retention() -> None:
+    """Run the periodic clean-up now."""
+
+
+@retention.command()
+@click.option("--confirm-clock", is_flag=True, help="The clock of this machine is right: purge although it jumped.")
+@shared_options
+@click.pass_obj
+def sweep(invocation: Invocation, confirm_clock: bool) -> None:
+    """Purge data past its retention: deleted memories, history, finished jobs.
+
+    After the clock has jumped, nothing is purged until the jump is confirmed with --confirm-clock.
+    """
+    body = {"confirmClock": True} if confirm_clock else {}
+    answer = invocation.client(timeout_s=120).send("POST", "/api/repair/retention-sweep", body)
+    answer.confirm("success", True, False)
+    steps = answer.records("steps")
+    if invocation.as_json:
+        print_answer(answer)
+        return
+    print_table(
+        ("step", Column("purged", right=True), ""),
+        [(step.get("step"), step.get("count"), "more left" if step.get("more") else "") for step in steps],
+    )
+    if answer.body.get("message") and (on_terminal() or not answer.body["success"]):
+        print_message(one_line(answer.body["message"]))
+    if not answer.body["success"]:
+        click.get_current_context().exit(REFUSED)
