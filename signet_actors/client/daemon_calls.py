@@ -8,6 +8,14 @@ from typing import Final
 from signet_actors.client.errors import JobNotEnded
 from signet_actors.client.exchange import Caller, Exchange, Pause
 from signet_actors.domain.jobs import JobState
+from signet_actors.features.session_memories.api import (
+    FEEDBACK,
+    SESSION_MEMORIES,
+    FeedbackReply,
+    FeedbackRequest,
+    ListSessionMemoriesRequest,
+    SessionMemoriesReply,
+)
 from signet_actors.operations.health import HEALTH, READY, HealthReply, ReadyReply
 from signet_actors.operations.jobs import GET_JOB, JobReply
 from signet_actors.operations.pipeline import PIPELINE_STATUS, PipelineStatusReply
@@ -19,14 +27,6 @@ from signet_actors.operations.reviews import (
     ReviewListReply,
     ReviewReply,
     ReviewRequest,
-)
-from signet_actors.operations.session_memories import (
-    FEEDBACK,
-    SESSION_MEMORIES,
-    FeedbackReply,
-    FeedbackRequest,
-    ListSessionMemoriesRequest,
-    SessionMemoriesReply,
 )
 from signet_actors.operations.status import STATUS, StatusReply
 

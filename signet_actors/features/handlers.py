@@ -14,6 +14,7 @@ import msgspec
 
 from signet_actors.features import FEATURES
 from signet_actors.operations.operation import Operation
+from signet_actors.protocol.leases import JobReport
 from signet_actors.protocol.message import Answered, message_of
 
 Handler = Callable[[Any, Any], Any]
@@ -22,7 +23,8 @@ Handler = Callable[[Any, Any], Any]
 def handlers(file: Literal["reads", "writes"]) -> dict[type[msgspec.Struct], Handler]:
     """Return the function of each message: the tables READS or WRITES of all features that have this file.
 
-    A key of a table is an operation, whose reply is encoded here, or a message between processes.
+    A key of a table is an operation, or a message between processes. The reply is encoded here; to a report of a worker
+    the writer replies.
     """
     modules = [f"signet_actors.features.{feature}.{file}" for feature in FEATURES]
     found: dict[type[msgspec.Struct], Handler] = {}
@@ -30,10 +32,8 @@ def handlers(file: Literal["reads", "writes"]) -> dict[type[msgspec.Struct], Han
         if find_spec(module) is None:
             continue
         for asked, function in getattr(import_module(module), file.upper()).items():
-            if isinstance(asked, Operation):
-                found[message_of(asked)] = _encoding(function)
-            else:
-                found[asked] = function
+            message = message_of(asked) if isinstance(asked, Operation) else asked
+            found[message] = function if issubclass(message, JobReport) else _encoding(function)
     return found
 
 

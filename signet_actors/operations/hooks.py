@@ -35,11 +35,11 @@ from signet_actors.operations.request_fields import (
     CallerFields,
     Importance,
     LongText,
+    Ratings,
     SelectionText,
     TranscriptPath,
     not_yet,
 )
-from signet_actors.operations.session_memories import Ratings
 
 MAX_INJECT_CHARS: Final = 24_000
 MAX_PROMPT_CHARS: Final = 40_000

@@ -125,6 +125,7 @@ class Operation(Generic[RequestT, ReplyT]):
     - ``performs``: its requests are requests of other operations, each of which is a read or a write of its own.
     - ``while_off``: a session for which memory is switched off may ask for it, or the handler answers such a session.
     - ``tool``: None if models are not offered the operation.
+    - ``needs_offers``: what sessions were offered until now is stored first, if the writer takes it.
     - ``hook``: set for a hook without a handler of its own.
     """
 
@@ -156,6 +157,7 @@ class Operation(Generic[RequestT, ReplyT]):
     deleted_first: bool = False
     performs: bool = False
     while_off: bool = False
+    needs_offers: bool = False
     tool: Tool | None = None
     hook: Hook | None = None
 

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 from msgspec import Meta
 
+from signet_actors.domain.normalization import sanitize_text
 from signet_actors.operations.field_types import (
+    MAX_NAME_CHARS,
     MAX_OFFSET,
     MAX_TEXT_CHARS,
+    ArgumentForm,
     CallerField,
     Clamped,
+    FieldType,
     Flag,
+    Given,
     MemoryType,
     Number,
     SecretRule,
     Tags,
     Text,
     Timestamp,
+    number_of,
 )
 
 NOT_YET: Final = "notYet"
@@ -32,8 +41,59 @@ SelectionText = Annotated[str, Text(secret=SecretRule.KEEP)]
 _TRANSCRIPT = "The file of the transcript, below the workspace or a folder of a harness"
 TranscriptPath = Annotated[str, Text(secret=SecretRule.KEEP, max_chars=4096), Meta(description=_TRANSCRIPT)]
 
+MAX_RATINGS: Final = 200
+MAX_RATINGS_CHARS: Final = MAX_RATINGS * MAX_NAME_CHARS
 TYPE_FOR_MODELS: Final = "One word, such as fact, preference, decision, learning, issue or rule"
 """What a model reads about the type of a memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratings(FieldType):
+    """An object with a score for each memory id. Scores are clamped to -1 and 1, invalid entries skipped."""
+
+    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        return {"type": "object", "minProperties": 1, "maxProperties": MAX_RATINGS}
+
+    def read(self, given: Given) -> Any:
+        value = _object_in(given.value) if isinstance(given.value, str) else given.value
+        if not isinstance(value, dict):
+            raise given.invalid("must be an object with a score for each memory id")
+        if len(value) > MAX_RATINGS:
+            raise given.invalid(f"must have at most {MAX_RATINGS} entries")
+        scores = {_memory_id(name): clamped_score(number_of(score)) for name, score in value.items()}
+        ratings = {name: score for name, score in scores.items() if name and score is not None}
+        if not ratings:
+            raise given.invalid("must have a memory id with a score between -1 and 1")
+        skipped = len(value) - len(ratings)
+        if skipped:
+            given.warnings.append(
+                f"{given.name}: {skipped} invalid {'entry is' if skipped == 1 else 'entries are'} skipped"
+            )
+        return ratings
+
+
+def _object_in(text: str) -> object:
+    """Return what the text is in JSON, in which some clients send an object; None for other text."""
+    try:
+        return msgspec.json.decode(text) if len(text) <= MAX_RATINGS_CHARS else None
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
+
+
+def _memory_id(name: str) -> str:
+    return sanitize_text(name).strip() if len(name) <= MAX_NAME_CHARS else ""
+
+
+def clamped_score(value: object) -> float | None:
+    """Return the score within -1 and 1, None if it is no finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return float(max(-1.0, min(1.0, value)))
 
 
 class NoFields(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ from signet_actors.operations.operation import Operation
 
 R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T", bound=msgspec.Struct)
+ReplyT = TypeVar("ReplyT", bound=msgspec.Struct)
 
 MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
 """ZeroMQ closes a connection on which a longer frame arrives, and notifies neither side."""
@@ -51,16 +52,37 @@ class KeyedRequest(Request[R_co], Generic[R_co], frozen=True, kw_only=True, tag_
     idempotency: Idempotency | None = None
 
 
+class Principal(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The author of a change, as history records it.
+
+    ``changed_by`` is the displayed name; ``actor_type`` one of operator, pipeline, harness, sdk, daemon, agent.
+    Source: docs/compatibility.md "Actors and agents".
+    """
+
+    changed_by: str = "daemon"
+    actor_type: str = "operator"
+    session_id: str | None = None
+    request_id: str | None = None
+
+
 class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the gateway has settled about the caller of a request."""
+    """What the gateway has settled about the caller of a request.
+
+    ``principal``: of a request with an effect. ``session_key``: the session that the path names.
+    """
 
     agent_id: str = "default"
+    principal: Principal = Principal()
+    session_key: str | None = None
 
 
 class Answered(Message, frozen=True, tag="answered"):
-    """The JSON of an operation's reply. The gateway passes it on as it is."""
+    """The JSON of a feature's reply. The gateway passes that of an operation on as it is."""
 
     body: bytes
+
+    def read(self, reply: type[ReplyT]) -> ReplyT:
+        return msgspec.json.decode(self.body, type=reply)
 
 
 class Asked(KeyedRequest[Answered], Generic[T], frozen=True, kw_only=True):
@@ -90,16 +112,3 @@ class Failure(Message, frozen=True, tag="failure"):
     field: str | None = None
     retry_after_ms: int | None = None
     is_lasting: bool = False
-
-
-class Principal(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The author of a change, as history records it.
-
-    ``changed_by`` is the displayed name; ``actor_type`` one of operator, pipeline, harness, sdk, daemon, agent.
-    Source: docs/compatibility.md "Actors and agents".
-    """
-
-    changed_by: str = "daemon"
-    actor_type: str = "operator"
-    session_id: str | None = None
-    request_id: str | None = None

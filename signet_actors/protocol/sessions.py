@@ -7,14 +7,14 @@ Source: memory-api.txt "POST /api/memory/recall" (context ledger); docs/decision
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
 from signet_actors.protocol.memories import Memory, ReadScope, Wording
 from signet_actors.protocol.message import Message, Request
-from signet_actors.protocol.session_memories import ListSessionMemories, OfferedMemory, SessionMemoriesFound
 
+OfferedBy = Literal["session_start", "prompt", "recall"]
 MAX_RECEIVED: Final = 2000
 """Rows of one epoch that are left out; of more, the first received may be returned again."""
 
@@ -48,6 +48,22 @@ class ReturnedMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     memory_id: str
     request_key: str | None = None
     content_version: int = 1
+
+
+class OfferedMemory(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A memory that was considered for a session.
+
+    ``rank`` counts from 1, the best. ``was_injected``: the session was shown it. ``hits``: searches of the session
+    whose words it matched, to be added to those before.
+    """
+
+    session_key: str
+    agent_id: str
+    memory_id: str
+    source: OfferedBy
+    rank: int
+    was_injected: bool = False
+    hits: int = 0
 
 
 class SessionsRecorded(Message, frozen=True, tag="writer.sessions_recorded"):
@@ -156,5 +172,5 @@ class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.fi
     of_all_types: bool = False
 
 
-SessionQuery = GetSession | FindSessionStart | ListSessionMemories
-SessionQueryReply = SessionFound | SessionStartFound | SessionMemoriesFound
+SessionQuery = GetSession | FindSessionStart
+SessionQueryReply = SessionFound | SessionStartFound

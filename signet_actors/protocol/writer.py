@@ -48,7 +48,6 @@ from signet_actors.protocol.pipeline import (
     UndoRun,
     WatchJobs,
 )
-from signet_actors.protocol.session_memories import FeedbackRecorded, RecordFeedback
 from signet_actors.protocol.session_summaries import SummaryCommand, SummaryCommandReply
 from signet_actors.protocol.sessions import RecordSessions, SessionsRecorded, SetBypass
 from signet_actors.protocol.transcripts import TranscriptCommand, TranscriptCommandReply
@@ -435,7 +434,6 @@ TransactionCommand = (
     | RecordSessions
     | SetBypass
     | RecordCheckpoint
-    | RecordFeedback
     | TranscriptCommand
     | SummaryCommand
 )
@@ -461,7 +459,6 @@ WriterReply = (
     | WritesDisabled
     | SessionsRecorded
     | CheckpointRecorded
-    | FeedbackRecorded
     | PipelineReply
     | TranscriptCommandReply
     | SummaryCommandReply

@@ -39,7 +39,6 @@ from signet_actors.protocol.searcher import (
     SearcherQuery,
     SearcherReply,
 )
-from signet_actors.protocol.session_memories import ListSessionMemories
 from signet_actors.protocol.session_summaries import ExpandSummary, ListSummaries
 from signet_actors.protocol.sessions import FindSessionStart, GetSession
 from signet_actors.protocol.transcripts import (
@@ -66,7 +65,6 @@ from signet_actors.searcher.queries import (
     import_export,
     memories,
     pipeline,
-    session_memories,
     session_summaries,
     sessions,
     stats,
@@ -125,7 +123,6 @@ HANDLERS: Final[dict[type, Any]] = {
     GetEmbeddingHealth: embeddings.health,
     FindForgetCandidates: forget.candidates,
     GetSession: sessions.get_session,
-    ListSessionMemories: session_memories.listed,
     GetPipelineStatus: pipeline.status,
     ListReviews: pipeline.list_reviews,
     GetRun: pipeline.get_run,

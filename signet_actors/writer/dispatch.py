@@ -32,7 +32,6 @@ from signet_actors.protocol.pipeline import (
     StoreVector,
     UndoRun,
 )
-from signet_actors.protocol.session_memories import RecordFeedback
 from signet_actors.protocol.session_summaries import (
     DropNotes,
     EndIdleSessions,
@@ -78,7 +77,6 @@ from signet_actors.writer.commands import (
     provider_usage,
     purge,
     reviews,
-    session_memories,
     session_summaries,
     sessions,
     transcripts,
@@ -143,7 +141,6 @@ HANDLERS: Final[dict[type, Any]] = {
     RecordSessions: sessions.record,
     SetBypass: sessions.set_bypass,
     RecordCheckpoint: checkpoints.record,
-    RecordFeedback: session_memories.record_feedback,
     StoreTurns: transcripts.store,
     ForgetTranscript: transcripts.forget,
     StoreSummary: session_summaries.store,

@@ -15,11 +15,12 @@ from signet_actors.config.pipeline_schema import MemoryConfig, PipelineV2Config
 from signet_actors.config.schema import Config, GatewayConfig, RedactionConfig
 from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
+from signet_actors.features.session_memories.api import ACCEPTANCE_RULE, FEEDBACK, FeedbackReply
 from signet_actors.gateway.routes.hooks import MAX_PROMPTS
 from signet_actors.gateway.sessions.table import CLAIM_MS
-from signet_actors.operations.session_memories import ACCEPTANCE_RULE
 from signet_actors.protocol.control import TreeChanged
 from signet_actors.protocol.memories import Filters, ReadScope
+from signet_actors.protocol.message import Answered, message_of
 from signet_actors.protocol.searcher import (
     CandidatesFound,
     FindCandidates,
@@ -29,7 +30,6 @@ from signet_actors.protocol.searcher import (
     Recall,
     ResolveIds,
 )
-from signet_actors.protocol.session_memories import FeedbackRecorded, Rating, RecordFeedback
 from signet_actors.protocol.sessions import (
     FindSessionStart,
     GetSession,
@@ -416,14 +416,18 @@ def test_a_prompt_gets_the_relevant_memories_of_its_project_and_of_none(api: Mem
     assert api.bus.told == [TouchMemories((ID,), "injected")]
 
 
+def rated(*, accepted: int, rejected: int) -> Answered:
+    return Answered(msgspec.json.encode(FeedbackReply(recorded=accepted, accepted=accepted, rejected=rejected)))
+
+
 def test_feedback_that_comes_with_a_prompt_is_recorded(api: MemoryApi) -> None:
-    api.bus.script |= {ResolveIds: IdsResolved([[ID]]), RecordFeedback: FeedbackRecorded([ID])}
+    api.bus.script |= {ResolveIds: IdsResolved([[ID]]), message_of(FEEDBACK): rated(accepted=1, rejected=0)}
     body = post(api, PROMPT, sessionKey="session:s", memory_feedback={ID[:18]: 0.5, "odd": "much"})
     assert [warning.split(":")[0] for warning in body["warnings"]] == ["memory_feedback"], "the invalid entry"
     assert body["memoryCount"] == 1
-    recorded = api.bus.only(RecordFeedback).body
-    assert (recorded.session_key, recorded.agent_id, recorded.ratings) == ("s", "default", (Rating(ID, 0.5),))
-    api.bus.script[RecordFeedback] = FeedbackRecorded([])
+    asked = api.bus.only(message_of(FEEDBACK)).body
+    assert (asked.caller.agent_id, asked.request.session_key, asked.request.ratings) == ("default", "s", {ID: 0.5})
+    api.bus.script[message_of(FEEDBACK)] = rated(accepted=0, rejected=1)
     rejected = post(api, PROMPT, userMessage="ok", sessionKey="s", memory_feedback={ID: 1})
     assert rejected["warnings"] == [f"memory_feedback: 1 not counted; {ACCEPTANCE_RULE}"]
 
@@ -439,7 +443,7 @@ def test_feedback_that_comes_with_a_prompt_is_recorded(api: MemoryApi) -> None:
 def test_a_prompt_is_answered_whatever_becomes_of_its_feedback(
     api: MemoryApi, fields: dict[str, Any], warning: str
 ) -> None:
-    api.bus.script[RecordFeedback] = Unavailable("away")
+    api.bus.script[message_of(FEEDBACK)] = Unavailable("away")
     body = post(api, PROMPT, **fields)
     assert (body["memoryCount"], "skipped" in body) == (1, False)
     assert [one[: len(warning)] for one in body["warnings"]] == [warning]

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from signet_actors.errors import InvalidRequest
+from signet_actors.features.session_memories.api import FeedbackRequest
 from signet_actors.operations.memories import ListMemoriesRequest
 from signet_actors.operations.memory_changes import PatchRequest
 from signet_actors.operations.recall import RecallRequest
 from signet_actors.operations.remember import RememberRequest
 from signet_actors.operations.request_reader import read_request
-from signet_actors.operations.session_memories import FeedbackRequest
 from signet_actors.operations.tools import TOOLS, for_model, input_schema, tool_request, with_times
 from signet_actors.protocol.searcher import ListMemories, MemoryListed, Recall
 from tests.actor.test_mcp_endpoint import call, edge_of, text_of

@@ -16,15 +16,15 @@ from typing import Any
 from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.domain.transcripts.turns import Turn, stored_turns
 from signet_actors.domain.written_forms import indexed_beside
+from signet_actors.features.session_memories.api import FEEDBACK, FeedbackRequest
 from signet_actors.features.session_scores.api import SessionScore, StoreScore
 from signet_actors.features.skills.api import RECORD, SkillInvocationRequest
 from signet_actors.protocol.checkpoints import NewCheckpoint, RecordCheckpoint
 from signet_actors.protocol.leases import FailJob
-from signet_actors.protocol.message import Principal, message_of
+from signet_actors.protocol.message import Caller, Principal, message_of
 from signet_actors.protocol.pipeline import ApproveProposal, RecordUsage, ReserveCalls, StoreHints, UndoRun
-from signet_actors.protocol.session_memories import OfferedMemory, Rating, RecordFeedback
 from signet_actors.protocol.session_summaries import RecordNote, StoreSummary
-from signet_actors.protocol.sessions import RecordSessions, ReturnedMemory, SessionContext, SetBypass
+from signet_actors.protocol.sessions import OfferedMemory, RecordSessions, ReturnedMemory, SessionContext, SetBypass
 from signet_actors.protocol.transcripts import CapturedTurn, ForgetTranscript, StoreTurns
 from signet_actors.protocol.writer import (
     ForgetMany,
@@ -150,7 +150,8 @@ def carry_out(room: PipelineHarness) -> None:
     report = StoreScore(job_id=scored.id, lease_id=scored.lease_id, score=score, recalled=1, judged=(changed.id,))
     room.ask(report)
     room.ask(RecordNote(ended.id, ended.lease_id, "2026-01-01-golden.md", "0" * 64))
-    room.ask(RecordFeedback("golden-session", "default", (Rating(changed.id, 0.5),), people))
+    rating = FeedbackRequest(session_key="golden-session", ratings={changed.id: 0.5})
+    room.ask(message_of(FEEDBACK)(caller=Caller(principal=people), request=rating))
     use = SkillInvocationRequest(harness="codex", skill="golden-skill", success=False, duration_ms=7)
     room.ask(message_of(RECORD)(request=use))
 

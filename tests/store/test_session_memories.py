@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from signet_actors.domain.feedback import clamped_score, feedback_type, running_mean
-from signet_actors.operations.session_memories import SessionMetrics
-from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Idempotency, Principal
-from signet_actors.protocol.session_memories import (
-    FeedbackRecorded,
-    ListSessionMemories,
-    OfferedMemory,
-    Rating,
-    RecordFeedback,
-    SessionMemoriesFound,
+from signet_actors.errors import NotFound
+from signet_actors.features.session_memories.api import (
+    FEEDBACK,
+    SESSION_MEMORIES,
+    FeedbackReply,
+    FeedbackRequest,
+    ListSessionMemoriesRequest,
+    SessionMemoriesReply,
+    SessionMetrics,
 )
-from signet_actors.protocol.sessions import RecordSessions
+from signet_actors.features.session_memories.reads import listed as read_listed
+from signet_actors.features.session_memories.writes import feedback_type, running_mean
+from signet_actors.operations.request_fields import clamped_score
+from signet_actors.protocol.message import Asked, Caller, Idempotency, Principal, message_of
+from signet_actors.protocol.sessions import OfferedMemory, RecordSessions
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, PurgeStep
-from signet_actors.searcher.queries import session_memories
 from tests.support.store_room import StoreRoom
 
 ME = Principal(changed_by="codex", actor_type="agent")
@@ -32,15 +33,23 @@ def offer(room: StoreRoom, *memories: OfferedMemory) -> None:
     room.ask(RecordSessions(offered=memories))
 
 
-def rate(room: StoreRoom, agent: str = "default", **scores: float) -> FeedbackRecorded:
-    ratings = tuple(Rating(memory_id, score) for memory_id, score in scores.items())
-    done: FeedbackRecorded = room.ask(RecordFeedback("s", agent, ratings, ME))
+def rating(
+    scores: dict[str, float], agent: str = "default", idempotency: Idempotency | None = None
+) -> Asked[FeedbackRequest]:
+    request = FeedbackRequest(session_key="s", ratings=scores)
+    return message_of(FEEDBACK)(caller=Caller(agent, ME), request=request, idempotency=idempotency)
+
+
+def rate(room: StoreRoom, agent: str = "default", **scores: float) -> FeedbackReply:
+    done: FeedbackReply = room.ask(rating(scores, agent)).read(FeedbackReply)
+    assert done.recorded == done.accepted
     return done
 
 
-def listed(room: StoreRoom, agent: str = "default", limit: int = 10, offset: int = 0) -> SessionMemoriesFound:
+def listed(room: StoreRoom, agent: str = "default", limit: int = 10, offset: int = 0) -> SessionMemoriesReply:
+    page = ListSessionMemoriesRequest(limit=limit, offset=offset)
     with room.reader.open_snapshot() as snapshot:
-        return session_memories.listed(snapshot, ListSessionMemories("s", ReadScope(agent), limit, offset))
+        return read_listed(snapshot, message_of(SESSION_MEMORIES)(caller=Caller(agent, session_key="s"), request=page))
 
 
 def test_what_a_session_was_offered_is_listed_in_order_with_metrics(room: StoreRoom) -> None:
@@ -73,17 +82,19 @@ def test_an_agent_sees_only_its_own_sessions_and_readable_memories(room: StoreRo
     mine = room.remember("mine", visibility="private").id
     offer(room, offered(mine), OfferedMemory("s", "cleo", mine, "recall", 1))
     assert listed(room).metrics.offered == 1
-    assert listed(room, "cleo").metrics.offered == 0
-    assert not listed(room, "dora").known
+    for agent in ("cleo", "dora"):
+        with pytest.raises(NotFound):
+            listed(room, agent)
     room.ask(ForgetMemory(id=mine, reason="outdated", principal=ME))
-    assert listed(room).memories == []
+    with pytest.raises(NotFound):
+        listed(room)
 
 
 def test_ratings_are_averaged(room: StoreRoom) -> None:
     memory = room.remember("one").id
     offer(room, offered(memory))
     for score in (0.8, 0.4):
-        assert rate(room, **{memory: score}).accepted == [memory]
+        assert rate(room, **{memory: score}).accepted == 1
     (row,) = listed(room).memories
     assert (row.feedback, row.feedback_count) == (pytest.approx(0.6), 2)
     assert listed(room).metrics.mean_feedback == pytest.approx(0.6)
@@ -93,15 +104,16 @@ def test_ratings_are_averaged(room: StoreRoom) -> None:
 def test_a_rating_counts_only_for_what_the_session_was_offered(room: StoreRoom) -> None:
     known, other = room.remember("one").id, room.remember("two").id
     offer(room, offered(known))
-    assert rate(room, **{known: 1.0, other: 1.0, "missing": 1.0}).accepted == [known]
-    assert rate(room, "cleo", **{known: -1.0}).accepted == []
+    done = rate(room, **{known: 1.0, other: 1.0, "missing": 1.0})
+    assert (done.accepted, done.rejected) == (1, 2)
+    assert rate(room, "cleo", **{known: -1.0}).accepted == 0
     assert listed(room).metrics.rated == 1
 
 
 def test_a_rating_with_a_key_counts_once(room: StoreRoom) -> None:
     memory = room.remember("one").id
     offer(room, offered(memory))
-    command = RecordFeedback("s", "default", (Rating(memory, -1.0),), ME, idempotency=Idempotency("key", "body"))
+    command = rating({memory: -1.0}, idempotency=Idempotency("key", "body"))
     assert room.ask(command) == room.ask(command)
     (row,) = listed(room).memories
     assert (row.feedback, row.feedback_count) == (-1.0, 1)

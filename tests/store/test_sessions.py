@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from signet_actors.protocol.memories import Filters, ReadScope
-from signet_actors.protocol.session_memories import OfferedMemory
 from signet_actors.protocol.sessions import (
     FindSessionStart,
     GetSession,
+    OfferedMemory,
     RecordSessions,
     ReturnedMemory,
     ReturnedRow,

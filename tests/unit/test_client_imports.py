@@ -46,7 +46,7 @@ def test_a_program_with_the_client_loads_only_declarations_and_httpx(daemon: Scr
     blocking, awaited, ours, libraries = done.stdout.splitlines()
     assert (blocking, awaited) == ("False x", "x")
     assert set(ours.split()) == {
-        f"signet_actors.{name}" for name in ("client", "config", "domain", "errors", "operations")
+        f"signet_actors.{name}" for name in ("client", "config", "domain", "errors", "features", "operations")
     }
     daemon_only = {"zmq", "apsw", "sqlite3", "sqlite_vec", "numpy", "onnxruntime", "starlette", "uvicorn", "uvloop"}
     assert not set(libraries.split()) & {*daemon_only, "structlog", "yaml", "prometheus_client"}

@@ -20,10 +20,8 @@ from signet_actors.extractor.job_runner import JobRun
 from signet_actors.extractor.jobs.model_job import ModelJob
 from signet_actors.extractor.prompts import session_score_prompt
 from signet_actors.extractor.session_samples import read_sample
-from signet_actors.features.session_scores.api import StoreScore
+from signet_actors.features.session_scores.api import FindShown, ShownMemories, StoreScore
 from signet_actors.features.session_scores.rules import SHORT_ID_CHARS, parse_session_score, short_ids
-from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.session_memories import ListSessionMemories
 
 _READ_MS: Final = 10_000
 MAX_JUDGED: Final = 50
@@ -42,13 +40,9 @@ class ScoreSession(ModelJob):
     async def work(self, run: JobRun) -> None:
         resources = self._resources
         part = msgspec.json.decode(run.job.payload or "", type=SummaryPart)
-        found = await resources.actor.ask_searcher(
-            ListSessionMemories(
-                part.session_key, ReadScope(part.agent_id), MAX_JUDGED, injected_only=True, chars=2 * MAX_JUDGED_CHARS
-            ),
-            trace_id=run.trace_id,
-            timeout_ms=_READ_MS,
-        )
+        query = FindShown(part.session_key, part.agent_id, MAX_JUDGED, chars=2 * MAX_JUDGED_CHARS)
+        answered = await resources.actor.ask_searcher(query, trace_id=run.trace_id, timeout_ms=_READ_MS)
+        found = answered.read(ShownMemories)
         ids = short_ids(memory.id for memory in found.memories)
         shown = [(short_id, memory) for memory in found.memories if (short_id := _short(memory.id)) in ids]
         sample = await read_sample(resources.actor, part, run.trace_id)
@@ -70,7 +64,7 @@ class ScoreSession(ModelJob):
             job_id=run.job.id,
             lease_id=run.job.lease_id,
             score=score,
-            recalled=found.metrics.injected,
+            recalled=found.count,
             judged=judged,
         )
         await run.report(report)

@@ -17,6 +17,7 @@ from signet_actors.operations.operation import Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.transcripts import OwnAgent
 from signet_actors.protocol.leases import JobReport
+from signet_actors.protocol.message import Answered, Request
 
 MAX_LISTED: Final = 500
 
@@ -90,6 +91,30 @@ class SessionScore(msgspec.Struct, frozen=True):
     novel_context_count: int
     reasoning: str
     relevance: dict[str, float]
+
+
+class ShownMemory(msgspec.Struct, frozen=True):
+    id: str
+    content: str
+
+
+class ShownMemories(msgspec.Struct, frozen=True):
+    """The best of the memories that the session was shown, and how many it was shown."""
+
+    memories: list[ShownMemory]
+    count: int
+
+
+class FindShown(Request[Answered], frozen=True, tag="session_scores.find_shown"):
+    """Find the memories that hooks showed the session of the agent and that it may still read, by rank.
+
+    ``chars``: how much of each content.
+    """
+
+    session_key: str
+    agent_id: str
+    limit: int
+    chars: int
 
 
 class StoreScore(JobReport, frozen=True, tag="session_scores.store"):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from signet_actors.features.session_scores.api import (
     CONTINUITY,
     LATEST,
@@ -15,11 +17,15 @@ from signet_actors.features.session_scores.api import (
     ContinuityRequest,
     ContinuityScore,
     ContinuitySummary,
+    FindShown,
     LatestContinuityReply,
     LatestContinuityRequest,
+    ShownMemories,
+    ShownMemory,
 )
 from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
+from signet_actors.store.read_policy import readable_in_any_scope
 
 _QUOTES_FORGOTTEN: Final = (
     "EXISTS (SELECT 1 FROM session_memories o JOIN memories m ON m.id = o.memory_id"
@@ -37,6 +43,12 @@ _NEWEST_OF_PROJECT: Final = (
     " AND NOT EXISTS (SELECT 1 FROM session_scores n WHERE n.agent_id = s.agent_id"
     " AND n.project IS NOT DISTINCT FROM s.project AND n.seq > s.seq)"
 )
+
+_SHOWN: Final = (
+    "SELECT {} FROM session_memories o JOIN memories m ON m.id = o.memory_id WHERE o.session_key = :session_key"
+    " AND o.agent_id = :agent_id AND o.was_injected = 1 AND m.is_deleted = 0 AND {}"
+)
+_BEST: Final = f"{_SHOWN} ORDER BY o.rank, o.created_at, m.id LIMIT :limit"
 
 
 def continuity(snapshot: Snapshot, asked: Asked[ContinuityRequest]) -> ContinuityReply:
@@ -59,9 +71,18 @@ def latest(snapshot: Snapshot, asked: Asked[LatestContinuityRequest]) -> LatestC
     return LatestContinuityReply(_listed(snapshot, _NEWEST_OF_PROJECT, asked.caller.agent_id, limit=MAX_LISTED))
 
 
+def shown(snapshot: Snapshot, query: FindShown) -> ShownMemories:
+    """Return the memories of the best ranks that the session was shown, and the number of all."""
+    policy, bindings = readable_in_any_scope(snapshot, query.agent_id)
+    bindings |= msgspec.structs.asdict(query)
+    rows = snapshot.rows(_BEST.format("m.id, substr(m.content, 1, :chars)", policy), bindings)
+    count = snapshot.value(_SHOWN.format("count(*)", policy), bindings)
+    return ShownMemories([ShownMemory(*row) for row in rows], count)
+
+
 def _listed(snapshot: Snapshot, where: str, agent_id: str, **bindings: object) -> list[ContinuityScore]:
     rows = snapshot.rows(_LIST.format(where), {"agent_id": agent_id, **bindings})
     return [ContinuityScore(*row) for row in rows]
 
 
-READS: Final = {CONTINUITY: continuity, LATEST: latest}
+READS: Final = {CONTINUITY: continuity, LATEST: latest, FindShown: shown}

@@ -15,11 +15,11 @@ from msgspec import UNSET
 from signet_actors.domain.checkpoints import normalized_project
 from signet_actors.domain.transcripts.turns import TranscriptTooLong
 from signet_actors.errors import InvalidRequest
+from signet_actors.gateway.features import named_session
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import redaction_fields
 from signet_actors.gateway.routes.transcripts import (
     captured,
-    named_session,
     note_left_out,
     note_losses,
     note_skipped,

@@ -18,6 +18,8 @@ from signet_actors.domain.program_text import planned_in, summary_of
 from signet_actors.domain.prompt_terms import SWITCHED_OFF, PromptTerms, switches_off
 from signet_actors.domain.session_inject import Line, memory_lines
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
+from signet_actors.features.session_memories.api import ACCEPTANCE_RULE, FEEDBACK, FeedbackReply, FeedbackRequest
+from signet_actors.gateway.features import ask
 from signet_actors.gateway.http.responses import joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import (
@@ -30,7 +32,6 @@ from signet_actors.gateway.ingest import (
 from signet_actors.gateway.routes.checkpoints import TURN, keep_soon
 from signet_actors.gateway.routes.recall import recall_memories
 from signet_actors.gateway.routes.remember import name_project, note_remembered, store_text
-from signet_actors.gateway.routes.session_memories import record_ratings
 from signet_actors.gateway.sessions.hook_runner import (
     FORGOTTEN,
     LATE_HEADER,
@@ -70,7 +71,6 @@ from signet_actors.operations.hooks import (
     UserPromptRequest,
 )
 from signet_actors.operations.remember import RememberChunksReply, RememberReply, RememberRequest
-from signet_actors.operations.session_memories import ACCEPTANCE_RULE
 from signet_actors.operations.transcripts import SessionEndRequest
 from signet_actors.protocol.memories import Wording
 from signet_actors.protocol.searcher import FindCandidates, GetMemory
@@ -210,13 +210,13 @@ async def _rate(call: Call[UserPromptRequest], session: HookSession) -> None:
     try:
         async with asyncio.timeout(FEEDBACK_WAIT_S):
             full = (await call.full_ids(ratings)).within(ratings, "memory_feedback")
-            rejected = len(full) - await record_ratings(call, session.key, full)
+            answered = await ask(call, FEEDBACK, FeedbackRequest(session_key=session.key, ratings=full))
     except TimeoutError:
         call.warnings.append("memory_feedback may not be stored")
     except SignetError as error:
         call.warnings.append(f"memory_feedback is not known to be stored: {error.detail}")
     else:
-        if rejected:
+        if rejected := answered.read(FeedbackReply).rejected:
             call.warnings.append(f"memory_feedback: {rejected} not counted; {ACCEPTANCE_RULE}")
 
 

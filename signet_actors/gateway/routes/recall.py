@@ -64,7 +64,7 @@ from signet_actors.protocol.searcher import (
     Recalled,
     RecalledRow,
 )
-from signet_actors.protocol.session_memories import OfferedBy
+from signet_actors.protocol.sessions import OfferedBy
 
 TRUNCATED: Final = " [truncated]"
 WORD_MATCHES: Final = ("hybrid", "keyword")

@@ -17,10 +17,11 @@ from typing import Any, Final, Literal
 
 from msgspec import UNSET, UnsetType
 
-from signet_actors.domain.session_keys import CHECK_PREFIX, agent_from_session_key
+from signet_actors.domain.session_keys import CHECK_PREFIX
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.domain.transcripts.turns import TranscriptTooLong, conversation, turn_key
 from signet_actors.errors import NotFound, SignetError, Unavailable
+from signet_actors.gateway.features import named_session
 from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import FieldRedactor, redaction_fields
@@ -446,17 +447,6 @@ async def get_transcript(call: Call[GetTranscriptRequest]) -> HttpResponse:
             turns=_bodies(turns) if call.request.view == "turns" else UNSET,
         )
     )
-
-
-def named_session(call: Call[Any]) -> tuple[str, str]:
-    """Return the session that the path names, as it is stored, and its agent."""
-    named = session_key(call.path["key"])
-    return FieldRedactor(call.state, for_memories=False).digest(named), _agent_of(call, named)
-
-
-def _agent_of(call: Call[Any], key: str) -> str:
-    """Return the agent that the request names, else that of the session key in the path."""
-    return call.agent_id if call.names_agent() else agent_from_session_key(key) or call.agent_id
 
 
 def _bodies(turns: list[TranscriptTurn]) -> list[TurnBody]:

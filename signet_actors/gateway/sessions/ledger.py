@@ -20,10 +20,11 @@ from weakref import WeakValueDictionary
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import Busy, ErrorCode, SignetError
 from signet_actors.protocol.memories import Wording
-from signet_actors.protocol.session_memories import OfferedBy, OfferedMemory
 from signet_actors.protocol.sessions import (
     MAX_RECEIVED,
     GetSession,
+    OfferedBy,
+    OfferedMemory,
     RecordSessions,
     ReturnedMemory,
     SessionContext,

@@ -17,6 +17,7 @@ from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.written_forms import INDEXED_CHARS, indexed_beside
+from signet_actors.features.session_memories import writes as session_memories
 from signet_actors.features.session_scores import writes as scores
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
@@ -36,7 +37,6 @@ from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import proposals as proposal_rows
-from signet_actors.store.writes import session_memories as offered_rows
 from signet_actors.store.writes import session_summaries as summary_rows
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.commands import (
@@ -225,7 +225,7 @@ def remove_row(context: CommandContext, seq: int, memory_id: str, tags: str) -> 
     history_rows.erase_content(context.tx, memory_id, seq)
     proposal_rows.erase_texts(context.tx, memory_id, seq)
     scores.forget_quotes(context.tx, memory_id)
-    offered_rows.forget(context.tx, memory_id)
+    session_memories.forget(context.tx, memory_id)
     summary_rows.forget(context.tx, memory_id)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from signet_actors.errors import InvalidRequest
+from signet_actors.features.session_memories import writes as session_memories
 from signet_actors.features.session_scores import writes as scores
 from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark
 from signet_actors.protocol.writer import Purged, PurgeStep
@@ -23,7 +24,6 @@ from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes import purge as purge_rows
-from signet_actors.store.writes import session_memories as offered_rows
 from signet_actors.store.writes import sessions as session_rows
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.commands import checkpoints, history, memory_changes, transcripts
@@ -86,7 +86,7 @@ def _sessions(context: CommandContext, cutoff: str, limit: int) -> int:
 
 def _session_memories(context: CommandContext, cutoff: str, limit: int) -> int:
     """Delete what sessions were offered, their feedback and their scores, of before the cutoff."""
-    deleted = offered_rows.delete_before(context.tx, cutoff, limit)
+    deleted = session_memories.delete_before(context.tx, cutoff, limit)
     return deleted + scores.delete_before(context.tx, cutoff, limit - deleted)
 
 

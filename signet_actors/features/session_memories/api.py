@@ -5,73 +5,19 @@ Source: docs/compatibility.md "Feedback"; memory-pipeline.txt "Continuity Scorin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from signet_actors.domain.feedback import clamped_score
-from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.permissions import Permission
-from signet_actors.operations.field_types import (
-    MAX_NAME_CHARS,
-    ArgumentForm,
-    Clamped,
-    FieldType,
-    Given,
-    JsonObject,
-    number_of,
-)
+from signet_actors.operations.field_types import Clamped, JsonObject
 from signet_actors.operations.operation import EXAMPLE_MEMORY, Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
-from signet_actors.operations.request_fields import Offset, not_yet
+from signet_actors.operations.request_fields import Offset, Ratings, not_yet
 from signet_actors.operations.transcripts import OwnAgent, Session
 
-MAX_RATINGS: Final = 200
-MAX_RATINGS_CHARS: Final = MAX_RATINGS * MAX_NAME_CHARS
 ACCEPTANCE_RULE: Final = "a rating counts if its session was offered the memory, and the memory still exists"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ratings(FieldType):
-    """An object with a score for each memory id. Scores are clamped to -1 and 1, invalid entries skipped."""
-
-    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        return {"type": "object", "minProperties": 1, "maxProperties": MAX_RATINGS}
-
-    def read(self, given: Given) -> Any:
-        value = _object_in(given.value) if isinstance(given.value, str) else given.value
-        if not isinstance(value, dict):
-            raise given.invalid("must be an object with a score for each memory id")
-        if len(value) > MAX_RATINGS:
-            raise given.invalid(f"must have at most {MAX_RATINGS} entries")
-        scores = {_memory_id(name): clamped_score(number_of(score)) for name, score in value.items()}
-        ratings = {name: score for name, score in scores.items() if name and score is not None}
-        if not ratings:
-            raise given.invalid("must have a memory id with a score between -1 and 1")
-        skipped = len(value) - len(ratings)
-        if skipped:
-            given.warnings.append(
-                f"{given.name}: {skipped} invalid {'entry is' if skipped == 1 else 'entries are'} skipped"
-            )
-        return ratings
-
-
-def _object_in(text: str) -> object:
-    """Return what the text is in JSON, in which some clients send an object; None for other text."""
-    try:
-        return msgspec.json.decode(text) if len(text) <= MAX_RATINGS_CHARS else None
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return None
-
-
-def _memory_id(name: str) -> str:
-    return sanitize_text(name).strip() if len(name) <= MAX_NAME_CHARS else ""
 
 
 class FeedbackRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=True):
@@ -167,6 +113,7 @@ FEEDBACK: Final[Operation[FeedbackRequest, FeedbackReply]] = Operation(
     replies={200: FeedbackReply, **PROBLEMS},
     permission=Permission.REMEMBER,
     served_by="writer",
+    needs_offers=True,
     effect=Effect.OTHER,
     description="Ratings of one memory are averaged. They are stored and shown with the session; no ranking and no "
     "importance depends on them.",
@@ -194,6 +141,7 @@ SESSION_MEMORIES: Final[Operation[ListSessionMemoriesRequest, SessionMemoriesRep
     owner_only=True,
     permission=Permission.RECALL,
     served_by="searcher",
+    needs_offers=True,
     description="Each hook and recall of a session offers memories; `metrics` counts those that were shown, searched "
     "for and rated.",
 )

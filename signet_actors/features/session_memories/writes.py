@@ -1,15 +1,19 @@
-"""Statements about ``session_memories`` and ``agent_feedback``.
+"""Store what sessions were offered, and the mean of the ratings that their agents gave each of these memories.
 
-Source: memory-pipeline.txt "Continuity Scoring"; architecture.txt "agent_feedback".
+Source: memory-pipeline.txt "Continuity Scoring"; architecture.txt "agent_feedback"; docs/compatibility.md "Feedback".
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
-from signet_actors.protocol.session_memories import OfferedMemory
+from signet_actors.features.session_memories.api import FEEDBACK, FeedbackReply, FeedbackRequest
+from signet_actors.protocol.message import Asked
+from signet_actors.protocol.sessions import OfferedMemory
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.engine import WriteTransaction
 
 _MORE: Final = "excluded.was_injected > session_memories.was_injected"
@@ -52,50 +56,43 @@ _PURGE: Final = {
 _FORGET: Final = tuple(f"DELETE FROM {table} WHERE memory_id = :memory_id" for table in _PURGE)
 
 
-def offer(tx: WriteTransaction, offered: OfferedMemory, now: str) -> None:
-    """Record that the session was offered the memory. The source and rank by which it was shown first are kept."""
-    values = msgspec.structs.asdict(offered)
-    tx.execute(_OFFER, {**values, "was_injected": int(offered.was_injected), "now": now})
+def offer(context: CommandContext, memories: Iterable[OfferedMemory]) -> None:
+    """Record that sessions were offered memories. The source and rank by which one was shown first are kept."""
+    for one in memories:
+        values = msgspec.structs.asdict(one) | {"was_injected": int(one.was_injected), "now": context.now}
+        context.tx.execute(_OFFER, values)
 
 
-def was_offered(tx: WriteTransaction, session_key: str, agent_id: str, memory_id: str) -> bool:
-    """Return whether the session was offered the memory, which still exists."""
-    bindings = {"session_key": session_key, "agent_id": agent_id, "memory_id": memory_id}
-    return tx.one(_OFFERED, bindings) is not None
-
-
-def mean_rating(tx: WriteTransaction, session_key: str, agent_id: str, memory_id: str) -> tuple[float, int]:
-    """Return the mean of the session's ratings of the memory, and their number; ``(0.0, 0)`` without any."""
-    row = tx.one(_MEAN, {"session_key": session_key, "agent_id": agent_id, "memory_id": memory_id})
-    return (0.0, 0) if row is None else (row[0], row[1])
-
-
-def put_rating(
-    tx: WriteTransaction,
-    session_key: str,
-    agent_id: str,
-    memory_id: str,
-    *,
-    feedback_type: str,
-    score: float,
-    rating_count: int,
-    actor: str,
-    now: str,
-) -> None:
-    """Store the new mean of the session's ratings of the memory."""
-    tx.execute(
-        _RATE,
-        {
-            "session_key": session_key,
-            "agent_id": agent_id,
-            "memory_id": memory_id,
-            "feedback_type": feedback_type,
+def rate(context: CommandContext, asked: Asked[FeedbackRequest]) -> FeedbackReply:
+    """Add each rating to the mean of its memory, if the session was offered that memory and it still exists."""
+    tx, accepted = context.tx, 0
+    session = {"session_key": asked.request.session_key, "agent_id": asked.caller.agent_id}
+    for memory_id, rating in asked.request.ratings.items():
+        of_session = {**session, "memory_id": memory_id}
+        if tx.one(_OFFERED, of_session) is None:
+            continue
+        mean, count = tx.one(_MEAN, of_session) or (0.0, 0)
+        score = running_mean(mean, count, rating)
+        values = {
+            "feedback_type": feedback_type(score),
             "score": score,
-            "rating_count": rating_count,
-            "actor": actor,
-            "now": now,
-        },
-    )
+            "rating_count": count + 1,
+            "actor": asked.caller.principal.changed_by,
+            "now": context.now,
+        }
+        tx.execute(_RATE, of_session | values)
+        accepted += 1
+    return FeedbackReply(recorded=accepted, accepted=accepted, rejected=len(asked.request.ratings) - accepted)
+
+
+def running_mean(mean: float, count: int, score: float) -> float:
+    """Return the mean of ``count`` scores with the mean ``mean`` and a further one, from -1 to 1."""
+    return max(-1.0, min(1.0, (mean * count + score) / (count + 1)))
+
+
+def feedback_type(score: float) -> str:
+    """Return the documented word for a mean score."""
+    return "positive" if score > 0 else "negative" if score < 0 else "neutral"
 
 
 def delete_before(tx: WriteTransaction, cutoff: str, limit: int) -> int:
@@ -111,3 +108,6 @@ def forget(tx: WriteTransaction, memory_id: str) -> None:
     """Delete all rows about the memory."""
     for sql in _FORGET:
         tx.execute(sql, {"memory_id": memory_id})
+
+
+WRITES: Final = {FEEDBACK: rate}
