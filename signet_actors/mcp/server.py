@@ -25,6 +25,7 @@ from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.session_inject import harmless
 from signet_actors.domain.timestamps import local_time
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
+from signet_actors.features.checkpoints.api import LIST_SESSION
 from signet_actors.mcp.declared import (
     CACHE_MS,
     INSTRUCTIONS,
@@ -35,7 +36,6 @@ from signet_actors.mcp.declared import (
     TITLE,
     listed,
 )
-from signet_actors.operations.checkpoints import LIST_SESSION
 from signet_actors.operations.memories import GET_MEMORY
 from signet_actors.operations.operation import Operation, Tool
 from signet_actors.operations.recall import RECALL

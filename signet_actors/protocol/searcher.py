@@ -12,7 +12,6 @@ from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
 from signet_actors.operations.forget import ForgetCandidate
 from signet_actors.operations.memories import HistoryItem
-from signet_actors.protocol.checkpoints import CheckpointQuery, CheckpointQueryReply
 from signet_actors.protocol.embeddings import EmbeddingHealth, EmbeddingsExported, ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.memories import Filters, Job, Memory, ReadScope, Wording
 from signet_actors.protocol.message import Answered, Failure, Message, Request
@@ -480,7 +479,6 @@ SearcherQuery = (
     | SessionQuery
     | PipelineQuery
     | TranscriptQuery
-    | CheckpointQuery
     | SummaryQuery
 )
 SearcherReply = (
@@ -504,7 +502,6 @@ SearcherReply = (
     | SessionQueryReply
     | PipelineAnswer
     | TranscriptQueryReply
-    | CheckpointQueryReply
     | SummaryQueryReply
     | Answered
     | Failure

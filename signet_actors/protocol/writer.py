@@ -16,7 +16,6 @@ from msgspec import UNSET, UnsetType
 from signet_actors.errors import ErrorCode
 from signet_actors.operations.status import WriterReport
 from signet_actors.protocol.backups import AdvanceBackup, BackupProgress
-from signet_actors.protocol.checkpoints import CheckpointRecorded, RecordCheckpoint
 from signet_actors.protocol.leases import (
     AdvanceHighWaterMark,
     CompleteJob,
@@ -433,7 +432,6 @@ TransactionCommand = (
     | AdvanceHighWaterMark
     | RecordSessions
     | SetBypass
-    | RecordCheckpoint
     | TranscriptCommand
     | SummaryCommand
 )
@@ -458,7 +456,6 @@ WriterReply = (
     | BackupProgress
     | WritesDisabled
     | SessionsRecorded
-    | CheckpointRecorded
     | PipelineReply
     | TranscriptCommandReply
     | SummaryCommandReply

@@ -14,8 +14,8 @@ import msgspec
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError
+from signet_actors.features.checkpoints.api import FindRecovery
 from signet_actors.features.handlers import handlers
-from signet_actors.protocol.checkpoints import FindRecovery, ListCheckpoints
 from signet_actors.protocol.embeddings import ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, GetRun, ListReviews, ListRuns
@@ -59,7 +59,6 @@ from signet_actors.runtime.sync_points import sync_point
 from signet_actors.searcher.corrections import with_corrections, with_newer_than_turns
 from signet_actors.searcher.queries import (
     candidates,
-    checkpoints,
     embeddings,
     forget,
     import_export,
@@ -129,7 +128,6 @@ HANDLERS: Final[dict[type, Any]] = {
     ListRuns: pipeline.list_runs,
     GetTranscript: transcripts.get,
     SearchSessions: transcripts.search,
-    ListCheckpoints: checkpoints.list_checkpoints,
     ExpandSessions: transcripts.expand,
     ListPastSessions: transcripts.past,
     FindSaying: transcripts.saying,
@@ -141,12 +139,12 @@ WITH_READER: Final[dict[type, Any]] = {
     GetCommonWords: common_words,
     ListMemories: memories.list_memories,
     FindSimilar: embeddings.find_similar,
-    FindRecovery: checkpoints.recovery,
+    FindRecovery: sessions.recovery,
     FindSessionStart: sessions.session_start,
     ListSpans: transcripts.spans,
 }
 """The functions that use the caches of the process."""
-MAILBOX: Final[Any] = Union[SearcherQuery, *HANDLERS]
+MAILBOX: Final[Any] = Union[SearcherQuery, *HANDLERS, *WITH_READER]
 """What a searcher is sent."""
 
 ReplyWithFrames = tuple[SearcherReply, list[bytes]]

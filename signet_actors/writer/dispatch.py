@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Union
 
+from signet_actors.features.checkpoints.api import RecordCheckpoint
 from signet_actors.features.handlers import handlers
-from signet_actors.protocol.checkpoints import RecordCheckpoint
 from signet_actors.protocol.leases import (
     AdvanceHighWaterMark,
     CompleteJob,
@@ -64,7 +64,6 @@ from signet_actors.protocol.writer import (
 from signet_actors.store.command_context import CommandContext
 from signet_actors.writer.commands import (
     batch_forget,
-    checkpoints,
     chunks,
     embeddings,
     hints,
@@ -140,7 +139,6 @@ HANDLERS: Final[dict[type, Any]] = {
     AdvanceHighWaterMark: purge.advance_high_water_mark,
     RecordSessions: sessions.record,
     SetBypass: sessions.set_bypass,
-    RecordCheckpoint: checkpoints.record,
     StoreTurns: transcripts.store,
     ForgetTranscript: transcripts.forget,
     StoreSummary: session_summaries.store,

@@ -28,6 +28,7 @@ from signet_actors.config.workspace_holder import is_locked
 from signet_actors.domain.backups import newest_first, parse_backup_name
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import CheckIncomplete, ConfigError, ExitCode, ForeignDatabase, WorkspaceLocked
+from signet_actors.features.checkpoints import writes as checkpoints
 from signet_actors.features.session_scores import writes as scores
 from signet_actors.runtime.file_draft import FileDraft
 from signet_actors.runtime.fsync import fsync_path
@@ -310,6 +311,7 @@ def _carry_over(present: Path, incoming: Path, now: str) -> bool | None:
         with copy.begin() as tx:
             carry_over.write(tx, carried, now)
             for agent_id, key in carried.forgotten:
+                checkpoints.erase(tx, key, agent_id)
                 scores.erase(tx, key, agent_id)
             tx.commit()
     finally:

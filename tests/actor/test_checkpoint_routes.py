@@ -12,15 +12,17 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 import pytest
 import structlog
 
 from signet_actors.config.pipeline_schema import ContinuityConfig
 from signet_actors.errors import Unavailable
+from signet_actors.features.checkpoints.api import CheckpointRecorded, RecordCheckpoint, StoredCheckpoint
 from signet_actors.gateway.sessions.checkpoints import RETRY_MS, WINDOW_MS, SessionCheckpoints
 from signet_actors.gateway.sessions.ledger import RecallLedger
 from signet_actors.gateway.sessions.session_secrets import SessionSecrets
-from signet_actors.protocol.checkpoints import CheckpointRecorded, NewCheckpoint, RecordCheckpoint
+from signet_actors.protocol.message import Answered
 from signet_actors.protocol.sessions import GetSession, SessionFound
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon
@@ -506,11 +508,14 @@ def test_the_end_of_a_turn_is_answered_with_200_whatever_is_missing(daemon: Live
     assert keep(daemon.api, "claimed", transcript=TALK, runtimePath="legacy")["claimedBy"] == "plugin"
 
 
+RECORDED = Answered(msgspec.json.encode(CheckpointRecorded(stored=True)))
+
+
 class Noted:
     """Session checkpoints over a scripted bus, with a clock that only a test advances."""
 
     def __init__(self, **settings: Any) -> None:
-        self.bus = RecordingBus({RecordCheckpoint: CheckpointRecorded(stored=True), GetSession: SessionFound()})
+        self.bus = RecordingBus({RecordCheckpoint: RECORDED, GetSession: SessionFound()})
         self.clock = SetClock()
         self.made = SessionCheckpoints(
             self.bus,  # type: ignore[arg-type]
@@ -527,7 +532,7 @@ class Noted:
         self.made.prompted(key, "default", harness="codex", project="/p", text=text)
 
     @property
-    def stored(self) -> list[NewCheckpoint | None]:
+    def stored(self) -> list[StoredCheckpoint | None]:
         return [sent.body.checkpoint for sent in self.bus.asked if isinstance(sent.body, RecordCheckpoint)]
 
 
@@ -585,12 +590,12 @@ def test_a_checkpoint_that_cannot_be_stored_is_tried_again_with_what_happened_si
         noted.prompt()
         noted.made.searched("s", "default", "harbour")
         assert await noted.made.make_soon("s", "default", "pre_compaction") is None
-        noted.bus.script[RecordCheckpoint] = CheckpointRecorded(stored=True)
+        noted.bus.script[RecordCheckpoint] = RECORDED
         noted.clock.now_ms += WINDOW_MS
         assert await noted.made.store_due() is None
         last = noted.stored[-1]
         assert last is not None
-        assert (last.id, last.prompt_count, last.memory_queries) == ("0", 2, ("harbour",))
+        assert (last.id, last.prompt_count, last.memory_queries) == ("0", 2, '["harbour"]')
 
     run(scenario)
 
@@ -600,7 +605,7 @@ def test_the_end_of_a_session_is_stored_later_if_the_writer_is_away() -> None:
         noted.bus.script[RecordCheckpoint] = Unavailable("away")
         noted.prompt()
         assert await noted.made.end("s", "default", harness="codex", project="/p", cleared=True) is None
-        noted.bus.script[RecordCheckpoint] = CheckpointRecorded(stored=True)
+        noted.bus.script[RecordCheckpoint] = RECORDED
         noted.clock.now_ms += RETRY_MS
         await noted.made.store_due()
         last = noted.bus.asked[-1].body

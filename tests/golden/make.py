@@ -19,7 +19,6 @@ from signet_actors.domain.written_forms import indexed_beside
 from signet_actors.features.session_memories.api import FEEDBACK, FeedbackRequest
 from signet_actors.features.session_scores.api import SessionScore, StoreScore
 from signet_actors.features.skills.api import RECORD, SkillInvocationRequest
-from signet_actors.protocol.checkpoints import NewCheckpoint, RecordCheckpoint
 from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.message import Caller, Principal, message_of
 from signet_actors.protocol.pipeline import ApproveProposal, RecordUsage, ReserveCalls, StoreHints, UndoRun
@@ -38,6 +37,7 @@ from signet_actors.protocol.writer import (
 from signet_actors.store.sqlite.migrate import schema_version
 from signet_actors.store.sqlite.online_backup import backup
 from tests.support.pipeline_harness import PipelineHarness, add, change, configured
+from tests.support.store_room import recording
 
 HERE = Path(__file__).parent
 COLUMNS = "id, content, type, tags, importance, pinned, agent_id, visibility, scope, is_deleted, version"
@@ -90,10 +90,10 @@ def keep_transcripts(room: PipelineHarness) -> None:
 
 def keep_checkpoints(room: PipelineHarness) -> None:
     """A checkpoint of a session that goes on, and one of a session that ended."""
-    made = NewCheckpoint("golden-1", "periodic", "- Prompts: 10, 5 min", 10, ("golden ferry",), project="/golden")
-    room.ask(RecordCheckpoint("golden", "default", made))
-    ended = NewCheckpoint("golden-2", "session_end", "- Prompts: 1 in all, 0 min", 1, harness="codex")
-    room.ask(RecordCheckpoint("golden", "cleo", ended, ended=True))
+    goes_on: dict[str, Any] = {"queries": ("golden ferry",), "project": "/golden"}
+    room.ask(recording("golden", "golden-1", "periodic", "- Prompts: 10, 5 min", 10, **goes_on))
+    ended: dict[str, Any] = {"agent": "cleo", "harness": "codex", "ended": True}
+    room.ask(recording("golden", "golden-2", "session_end", "- Prompts: 1 in all, 0 min", 1, **ended))
 
 
 def carry_out(room: PipelineHarness) -> None:

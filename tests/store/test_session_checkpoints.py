@@ -10,56 +10,65 @@ import pytest
 
 from signet_actors.config.pipeline_schema import ContinuityConfig, MemoryConfig, PipelineV2Config
 from signet_actors.config.schema import Config
-from signet_actors.protocol.checkpoints import (
+from signet_actors.features.checkpoints import reads as stored
+from signet_actors.features.checkpoints.api import (
+    LIST,
+    LIST_SESSION,
+    Checkpoint,
+    CheckpointRecorded,
     FindRecovery,
-    ListCheckpoints,
-    NewCheckpoint,
+    ProjectCheckpointsRequest,
     RecordCheckpoint,
-    StoredCheckpoint,
+    RecoveryFound,
+    SessionCheckpointsRequest,
 )
-from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Principal
+from signet_actors.protocol.message import Caller, Principal, message_of
 from signet_actors.protocol.session_summaries import EndIdleSessions
 from signet_actors.protocol.sessions import RecordSessions, SessionContext
 from signet_actors.protocol.transcripts import CapturedTurn, ForgetTranscript, StoreTurns
 from signet_actors.protocol.writer import PurgeStep
-from signet_actors.searcher.queries import checkpoints
-from signet_actors.store.reads import checkpoints as stored
-from tests.support.store_room import StoreRoom, kept_sound, plan_of
+from signet_actors.searcher.queries import sessions
+from tests.support.store_room import StoreRoom, kept_sound, plan_of, recording
 
 LATER = "2026-03-01T00:00:00.000Z"
 
 
-def made(number: int, **fields: Any) -> NewCheckpoint:
-    return NewCheckpoint(f"c{number}", fields.pop("trigger", "periodic"), f"- Prompts: {number}", number, **fields)
+def record(room: StoreRoom, number: int, *, session: str = "s", **fields: Any) -> bool:
+    trigger = fields.pop("trigger", "periodic")
+    command = recording(session, f"c{number}", trigger, f"- Prompts: {number}", number, **fields)
+    return bool(room.ask(command).read(CheckpointRecorded).stored)
 
 
-def record(room: StoreRoom, number: int, *, session: str = "s", agent: str = "default", **fields: Any) -> bool:
-    ended = fields.pop("ended", False)
-    done = room.ask(RecordCheckpoint(session, agent, made(number, **fields), ended=ended))
-    return bool(done.stored)
-
-
-def listed(room: StoreRoom, agent: str = "default", limit: int = 50, **where: Any) -> list[StoredCheckpoint]:
+def listed(
+    room: StoreRoom, agent: str = "default", limit: int = 50, *, session_key: str | None = None, project: str = ""
+) -> list[Checkpoint]:
+    caller = Caller(agent, session_key=session_key)
     with room.reader.open_snapshot() as view:
-        query = ListCheckpoints(ReadScope(agent), limit, **where)
-        return checkpoints.list_checkpoints(view, query).checkpoints
+        if session_key is None:
+            of_project = ProjectCheckpointsRequest(project=project, limit=limit)
+            return stored.of_project(view, message_of(LIST)(caller=caller, request=of_project)).checkpoints
+        request = SessionCheckpointsRequest(limit=limit)
+        return stored.of_session(view, message_of(LIST_SESSION)(caller=caller, request=request)).checkpoints
 
 
 def ids(room: StoreRoom, agent: str = "default", **where: Any) -> list[str]:
     return [each.id for each in listed(room, agent, **where)]
 
 
-def recovered(room: StoreRoom, agent: str = "default", **where: Any) -> str | None:
+def recovery(room: StoreRoom, agent: str = "default", **where: Any) -> RecoveryFound:
     with room.reader.open_snapshot() as view:
-        found = checkpoints.recovery(room.reader, view, FindRecovery(agent, **where)).checkpoint
+        return sessions.recovery(room.reader, view, FindRecovery(agent, **where)).read(RecoveryFound)
+
+
+def recovered(room: StoreRoom, agent: str = "default", **where: Any) -> str | None:
+    found = recovery(room, agent, **where).checkpoint
     return None if found is None else f"{found.id} ended" if found.ended else found.id
 
 
 def test_a_checkpoint_is_read_as_it_was_recorded(room: StoreRoom) -> None:
     fields = {
-        "memory_queries": ("ferry", "pier"),
-        "recent_remembers": ("m1",),
+        "queries": ("ferry", "pier"),
+        "remembers": ("m1",),
         "harness": "codex",
         "project": "/p/../q/",
     }
@@ -74,7 +83,7 @@ def test_a_checkpoint_is_read_as_it_was_recorded(room: StoreRoom) -> None:
 def test_a_checkpoint_that_is_recorded_again_replaces_its_former_state(room: StoreRoom) -> None:
     record(room, 1)
     record(room, 2)
-    room.ask(RecordCheckpoint("s", "default", NewCheckpoint("c1", "explicit", "- Prompts: 9", 9)))
+    room.ask(recording("s", "c1", "explicit", "- Prompts: 9", 9))
     assert [(one.id, one.prompt_count, one.trigger) for one in listed(room, session_key="s")] == [
         ("c2", 2, "periodic"),
         ("c1", 9, "explicit"),
@@ -158,9 +167,7 @@ def spoke(room: StoreRoom, key: str, text: str, **fields: Any) -> None:
 
 
 def last_turns(room: StoreRoom, since: str = "", key: str | None = "new") -> list[tuple[str, str]] | None:
-    with room.reader.open_snapshot() as view:
-        query = FindRecovery("default", key, project="/p", since=since)
-        found = checkpoints.recovery(room.reader, view, query).transcript
+    found = recovery(room, session_key=key, project="/p", since=since).transcript
     return None if found is None else found.turns
 
 
@@ -206,8 +213,7 @@ def test_the_end_of_a_session_that_ended_is_found_and_said_to_be_one(room: Store
     spoke(room, "earlier", "paint the gate")
     active(room, "s", SECOND)
     spoke(room, "s", "paint the shed", **fields)
-    with room.reader.open_snapshot() as view:
-        found = checkpoints.recovery(room.reader, view, FindRecovery("default", "new", project="/p")).transcript
+    found = recovery(room, session_key="new", project="/p").transcript
     assert found is not None
     assert (found.turns, bool(found.ended)) == ([("user", "paint the shed")], True)
 
@@ -235,8 +241,8 @@ ENDED_AT = "2025-12-31T23:59:00.000Z"
 
 def end(room: StoreRoom, number: int, ended_at: str | None = ENDED_AT, **fields: Any) -> str | None:
     """Report the end of the session; return the id of the checkpoint that this end has already."""
-    checkpoint = NewCheckpoint(f"c{number}", "session_end", "- Prompts", fields.pop("prompt_count", 0), **fields)
-    done = room.ask(RecordCheckpoint("s", "default", checkpoint, ended=True, ended_at=ended_at))
+    command = recording("s", f"c{number}", "session_end", "- Prompts", ended=True, ended_at=ended_at, **fields)
+    done: CheckpointRecorded = room.ask(command).read(CheckpointRecorded)
     assert done.stored
     return done.same_end
 
@@ -254,8 +260,9 @@ def test_what_a_session_does_before_its_earlier_end_is_reported_again_is_a_perio
     room: StoreRoom,
 ) -> None:
     end(room, 1, prompt_count=3)
-    assert end(room, 2, memory_queries=("ferry",)) == "c1"
-    assert [(one.id, one.trigger, one.ended) for one in listed(room, session_key="s")] == [
+    assert end(room, 2, queries=("ferry",)) == "c1"
+    ended = "SELECT ended FROM session_checkpoints WHERE id = ?"
+    assert [(one.id, one.trigger, room.value(ended, one.id)) for one in listed(room, session_key="s")] == [
         ("c2", "periodic", 0),
         ("c1", "session_end", 1),
     ]

@@ -16,7 +16,7 @@ from signet_actors.domain.timestamps import iso
 from signet_actors.domain.transcripts.turns import PIECE_CHARS, Role, Turn, conversation, stored_turns
 from signet_actors.domain.written_forms import indexed_beside
 from signet_actors.errors import ErrorCode
-from signet_actors.protocol.checkpoints import CheckpointRecorded, NewCheckpoint, RecordCheckpoint
+from signet_actors.features.checkpoints.api import CheckpointRecorded
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.sessions import SetBypass
@@ -33,7 +33,7 @@ from signet_actors.protocol.transcripts import (
 )
 from signet_actors.protocol.writer import PurgeStep
 from signet_actors.searcher.queries import transcripts
-from tests.support.store_room import StoreRoom, plan_of
+from tests.support.store_room import StoreRoom, plan_of, recording
 
 A, B, C = Turn("user", "Where is the ferry?"), Turn("assistant", "At the pier"), Turn("user", "Thanks")
 
@@ -303,11 +303,11 @@ def test_a_session_that_is_forgotten_while_its_first_capture_is_read_is_not_stor
 
 
 def test_a_session_with_checkpoints_alone_is_forgotten_too(room: StoreRoom) -> None:
-    checkpoint = NewCheckpoint("c", "explicit", "- Recent prompt: where is the ferry?", 1)
-    assert room.ask(RecordCheckpoint("s", "default", checkpoint)) == CheckpointRecorded(stored=True)
+    checkpoint = recording("s", "c", "explicit", "- Recent prompt: where is the ferry?", 1)
+    assert room.ask(checkpoint).read(CheckpointRecorded).stored
     assert room.ask(ForgetTranscript("s", "default", Principal())) == TranscriptForgotten(0, more=False)
     assert room.value("SELECT count(*) FROM session_checkpoints") == 0
-    assert room.ask(RecordCheckpoint("s", "default", checkpoint)) == CheckpointRecorded(stored=False)
+    assert room.ask(checkpoint).read(CheckpointRecorded) == CheckpointRecorded(stored=False)
     assert store(room, A, B) == TranscriptStored(added=0, forgotten=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,8 @@ import numpy as np
 import structlog
 
 from signet_actors.config.schema import Config
+from signet_actors.features.checkpoints.api import RecordCheckpoint, StoredCheckpoint
+from signet_actors.features.checkpoints.rules import normalized_project
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Idempotency, Principal
@@ -206,6 +209,39 @@ def remembering(
     principal = fields.pop("principal", Principal())
     memory = NewMemory(content=content, vector=None if vector is None else Vector(MODEL, DIMENSIONS, 0), **fields)
     return Remember(memory, principal, idempotency=idempotency), [] if vector is None else [raw(vector)]
+
+
+def recording(
+    session: str,
+    checkpoint_id: str,
+    trigger: str,
+    digest: str,
+    prompt_count: int = 0,
+    *,
+    agent: str = "default",
+    queries: Sequence[str] = (),
+    remembers: Sequence[str] = (),
+    harness: str | None = None,
+    project: str | None = None,
+    **end: Any,
+) -> RecordCheckpoint:
+    """Return the command that stores a checkpoint; ``end``: ``ended`` and ``ended_at``."""
+    row = StoredCheckpoint(
+        checkpoint_id,
+        session,
+        agent,
+        harness,
+        project,
+        normalized_project(project),
+        trigger,
+        digest,
+        prompt_count,
+        json.dumps(queries),
+        json.dumps(remembers),
+        created_at="",
+        ended=0,
+    )
+    return RecordCheckpoint(session, agent, row, **end)
 
 
 @contextmanager

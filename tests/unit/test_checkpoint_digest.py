@@ -6,7 +6,9 @@ from typing import Final
 
 import pytest
 
-from signet_actors.domain.checkpoints import (
+from signet_actors.domain.extraction.injected_text import without_injected
+from signet_actors.domain.session_inject import BANNER
+from signet_actors.features.checkpoints.rules import (
     MAX_QUERIES,
     MAX_REMEMBERS,
     PROMPT_CHARS,
@@ -18,8 +20,6 @@ from signet_actors.domain.checkpoints import (
     recovery_text,
     work_so_far,
 )
-from signet_actors.domain.extraction.injected_text import without_injected
-from signet_actors.domain.session_inject import BANNER
 
 
 def numbered(name: str, start: int, end: int) -> tuple[str, ...]:

@@ -14,11 +14,16 @@ from signet_actors.writer import dispatch as writer
 
 
 def own(table: dict[type, Any], features: dict[Any, Any]) -> dict[type, Any]:
-    return {message: function for message, function in table.items() if message not in features}
+    """Return the rows of messages that are not declared by a feature."""
+    return {
+        message: function
+        for message, function in table.items()
+        if message not in features and not message.__module__.startswith("signet_actors.features.")
+    }
 
 
 COMMANDS = own(writer.HANDLERS, handlers("writes"))
-QUERIES = own(searcher.HANDLERS, handlers("reads")) | searcher.WITH_READER
+QUERIES = own(searcher.HANDLERS | searcher.WITH_READER, handlers("reads"))
 
 
 def test_every_command_of_the_writer_has_a_function() -> None:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_actors.domain.checkpoints import recovery_text
 from signet_actors.domain.chunking import distinct_chunks
 from signet_actors.domain.extraction.injected_text import (
     HEADINGS,
@@ -21,6 +20,7 @@ from signet_actors.domain.extraction.injected_text import (
 from signet_actors.domain.normalization import storage_content
 from signet_actors.domain.session_inject import IdentityFile, Line, Peer, session_start
 from signet_actors.domain.windowed_search import WINDOW
+from signet_actors.features.checkpoints.rules import recovery_text
 from signet_actors.hook.injected_text import fitted
 from tests.support.model_answers import notes
 

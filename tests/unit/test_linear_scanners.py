@@ -76,7 +76,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "_COMMAND": SEARCHED,
     },
     "cli.connect_check": {"_QUOTES": SEARCHED},
-    "domain.checkpoints": {"_SENTENCE_END": SEARCHED},
+    "features.checkpoints.rules": {"_SENTENCE_END": SEARCHED},
     "domain.lazy_patterns": {"__getattr__": FIXED},
     "cli.harnesses.json_text": {
         **dict.fromkeys(("_SPACE", "_COMMENTS", "_UNTIL_COMMA"), MATCHED),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from signet_actors.domain.checkpoints import prompt_line
 from signet_actors.domain.prompt_terms import MAX_TERMS, is_pasted, prompt_terms, switches_off, without_metadata
 from signet_actors.domain.transcripts.turns import turn_of
+from signet_actors.features.checkpoints.rules import prompt_line
 from tests.support.program_messages import WHOLE_FORMS
 
 

@@ -12,11 +12,20 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import UNSET
 
-from signet_actors.domain.checkpoints import normalized_project
 from signet_actors.domain.transcripts.turns import TranscriptTooLong
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.features import named_session
-from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
+from signet_actors.features.checkpoints.api import (
+    KEEP,
+    LIST,
+    LIST_SESSION,
+    MAKE,
+    CheckpointsReply,
+    KeepCheckpointReply,
+    MakeCheckpointReply,
+    MakeCheckpointRequest,
+)
+from signet_actors.gateway.features import ask
+from signet_actors.gateway.http.route import Call, Handler, HttpResponse
 from signet_actors.gateway.ingest import redaction_fields
 from signet_actors.gateway.routes.transcripts import (
     captured,
@@ -29,23 +38,9 @@ from signet_actors.gateway.routes.transcripts import (
 from signet_actors.gateway.sessions.hook_runner import FORGOTTEN, LATE_HEADER, HookSession, Skipped, run_hook
 from signet_actors.gateway.transcript_capture import Capture, store_capture, without_content
 from signet_actors.gateway.transcript_files import TranscriptRefused
-from signet_actors.operations.checkpoints import (
-    KEEP,
-    LIST,
-    LIST_SESSION,
-    MAKE,
-    Checkpoint,
-    CheckpointsReply,
-    KeepCheckpointReply,
-    MakeCheckpointReply,
-    MakeCheckpointRequest,
-    ProjectCheckpointsRequest,
-    SessionCheckpointsRequest,
-)
 from signet_actors.operations.field_types import parse_flag
+from signet_actors.operations.operation import Operation
 from signet_actors.operations.transcripts import SessionEndRequest
-from signet_actors.protocol.checkpoints import ListCheckpoints, StoredCheckpoint
-from signet_actors.protocol.memories import ReadScope
 
 KeptT = TypeVar("KeptT")
 
@@ -57,28 +52,12 @@ LATE_BUDGET_MS: Final = 8_000
 """The same for a report that waited, for which no harness waits."""
 
 
-async def of_project(call: Call[ProjectCheckpointsRequest]) -> HttpResponse:
-    """Return the checkpoints of a project."""
-    request = call.request
-    return await _listed(call, ListCheckpoints(call.read, request.limit, project=normalized_project(request.project)))
-
-
-async def of_session(call: Call[SessionCheckpointsRequest]) -> HttpResponse:
-    """Return the checkpoints of a session; none if it is not known."""
-    key, agent_id = named_session(call)
-    return await _listed(call, ListCheckpoints(ReadScope(agent_id), call.request.limit, session_key=key))
-
-
-async def _listed(call: Call[Any], query: ListCheckpoints) -> HttpResponse:
-    found = await call.ask_searcher(query)
-    shown = await asyncio.to_thread(lambda: [_shown(call, each) for each in found.checkpoints])
-    return HttpResponse(CheckpointsReply(checkpoints=shown, count=len(shown)))
-
-
-def _shown(call: Call[Any], stored: StoredCheckpoint) -> Checkpoint:
-    """Return the checkpoint without secrets, also those whose form was not known when it was stored."""
-    shown = msgspec.convert(stored, Checkpoint, from_attributes=True)
-    return msgspec.structs.replace(shown, digest=call.state.redactor.clean(stored.digest)[0])
+async def listed(call: Call[Any]) -> HttpResponse:
+    """Return the checkpoints of a project or a session, without secrets, also new forms of them."""
+    found = (await ask(call, call.route.operation, call.request)).read(CheckpointsReply)
+    clean, replace = call.state.redactor.clean, msgspec.structs.replace
+    shown = await asyncio.to_thread(lambda: [replace(each, digest=clean(each.digest)[0]) for each in found.checkpoints])
+    return HttpResponse(replace(found, checkpoints=shown))
 
 
 async def make(call: Call[MakeCheckpointRequest]) -> HttpResponse:
@@ -211,9 +190,4 @@ def _not_made(reason: str) -> HttpResponse:
     return HttpResponse(MakeCheckpointReply(stored=False, skipped=True, reason=reason))
 
 
-ROUTES: Final[tuple[Route, ...]] = (
-    *serve(LIST, of_project),
-    *serve(LIST_SESSION, of_session),
-    *serve(MAKE, make),
-    *serve(KEEP, keep),
-)
+HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {LIST: listed, LIST_SESSION: listed, MAKE: make, KEEP: keep}

@@ -12,11 +12,22 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar
 
+import msgspec
+
 from signet_actors.config.pipeline_schema import ContinuityConfig
-from signet_actors.domain.checkpoints import (
+from signet_actors.domain.redaction.scan import without_known
+from signet_actors.domain.text_cut import beginning_of
+from signet_actors.errors import InvalidRequest, SignetError
+from signet_actors.features.checkpoints.api import (
     CONTEXT_CHARS,
+    CheckpointRecorded,
+    RecordCheckpoint,
+    StoredCheckpoint,
+)
+from signet_actors.features.checkpoints.rules import (
     MAX_QUERIES,
     MAX_REMEMBERS,
     QUERY_CHARS,
@@ -28,12 +39,8 @@ from signet_actors.domain.checkpoints import (
     normalized_project,
     prompt_line,
 )
-from signet_actors.domain.redaction.scan import without_known
-from signet_actors.domain.text_cut import beginning_of
-from signet_actors.errors import InvalidRequest, SignetError
 from signet_actors.gateway.sessions.ledger import RecallLedger
 from signet_actors.gateway.sessions.session_secrets import SessionSecrets
-from signet_actors.protocol.checkpoints import CheckpointRecorded, NewCheckpoint, RecordCheckpoint
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.bus_client import BusClient
 
@@ -335,7 +342,7 @@ class SessionCheckpoints:
                     return CheckpointRecorded(stored=False)
                 new = None if draft is None else await asyncio.to_thread(self._composed, activity, draft)
                 command = RecordCheckpoint(activity.key, activity.agent_id, new, ended, activity.ended_at)
-                done: CheckpointRecorded = await self._bus.ask_writer(command, trace_id="")
+                done = (await self._bus.ask_writer(command, trace_id="")).read(CheckpointRecorded)
             except SignetError:
                 activity.retry_ns = self._clock.monotonic_ns() + RETRY_MS * _MS
                 raise
@@ -345,7 +352,7 @@ class SessionCheckpoints:
                     activity.ending, activity.over = False, True
             return done
 
-    def _composed(self, activity: Activity, draft: Draft) -> NewCheckpoint:
+    def _composed(self, activity: Activity, draft: Draft) -> StoredCheckpoint:
         """Return the checkpoint without secrets. Takes milliseconds if there is much to search."""
         known = self._secrets.of(activity.key)
         for text in (*draft.prompts, *draft.queries, draft.context or ""):
@@ -365,26 +372,27 @@ class SessionCheckpoints:
             )
 
         queries = tuple(line[:QUERY_CHARS] for line in map(prompt_line, map(whole, draft.queries)) if line)
-        shown = Draft(
-            draft.trigger,
-            project,
-            draft.prompt_count,
-            draft.all_prompts,
-            draft.duration_ms,
-            tuple(line for line in lines if line),
-            queries,
-            draft.remembers,
-            clean(draft.context)[:CONTEXT_CHARS] if draft.context else None,
+        shown = replace(
+            draft,
+            project=project,
+            prompts=tuple(line for line in lines if line),
+            queries=queries,
+            context=clean(draft.context)[:CONTEXT_CHARS] if draft.context else None,
         )
-        return NewCheckpoint(
+        return StoredCheckpoint(
             id=activity.draft_id,
+            session_key=activity.key,
+            agent_id=activity.agent_id,
+            harness=clean(activity.harness or "") or None,
+            project=project,
+            project_normalized=normalized_project(project),
             trigger=draft.trigger,
             digest=digest(shown),
             prompt_count=draft.prompt_count,
-            memory_queries=queries,
-            recent_remembers=draft.remembers,
-            harness=clean(activity.harness or "") or None,
-            project=project,
+            memory_queries=msgspec.json.encode(queries).decode(),
+            recent_remembers=msgspec.json.encode(draft.remembers).decode(),
+            created_at="",
+            ended=0,
         )
 
     def _cleaned(self, text: str, known: dict[str, str]) -> str:

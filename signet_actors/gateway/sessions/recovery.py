@@ -9,7 +9,12 @@ import asyncio
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from signet_actors.domain.checkpoints import (
+from signet_actors.domain.normalization import collapsed
+from signet_actors.domain.session_inject import LAST_SESSION_HEADING
+from signet_actors.domain.timestamps import iso
+from signet_actors.errors import SignetError
+from signet_actors.features.checkpoints.api import FindRecovery, LastTurns, RecoveryFound, StoredCheckpoint
+from signet_actors.features.checkpoints.rules import (
     RECOVERY_HEADING,
     last_words,
     normalized_project,
@@ -17,14 +22,9 @@ from signet_actors.domain.checkpoints import (
     says_nothing,
     work_so_far,
 )
-from signet_actors.domain.normalization import collapsed
-from signet_actors.domain.session_inject import LAST_SESSION_HEADING
-from signet_actors.domain.timestamps import iso
-from signet_actors.errors import SignetError
 from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.sessions.hook_runner import HookSession
 from signet_actors.operations.hooks import SessionStartRequest
-from signet_actors.protocol.checkpoints import FindRecovery, LastTurns, StoredCheckpoint
 from signet_actors.runtime.local_zone import LOCAL_ZONE
 
 WAIT_S: Final = 0.8
@@ -63,7 +63,7 @@ async def recovery_of(call: Call[SessionStartRequest], session: HookSession) -> 
     try:
         async with asyncio.timeout(WAIT_S):
             await state.checkpoints.settle(call.agent_id, key=session.key if goes_on else None, project=project)
-            found = await call.ask_searcher(query)
+            found = (await call.ask_searcher(query)).read(RecoveryFound)
     except (SignetError, TimeoutError):
         return Recovery()
     checkpoint, transcript = found.checkpoint, found.transcript

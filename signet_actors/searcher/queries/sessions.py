@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from signet_actors.domain.memories import IMPORTED_SOURCE_TYPES, PREFERRED_TYPES, decayed_importance, start_score
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.domain.timestamps import epoch_ms
-from signet_actors.protocol.memories import Filters, Memory
+from signet_actors.features.checkpoints import reads as checkpoints
+from signet_actors.features.checkpoints.api import FindRecovery
+from signet_actors.protocol.memories import Filters, Memory, ReadScope
+from signet_actors.protocol.message import Answered
 from signet_actors.protocol.sessions import (
     MAX_RECEIVED,
     FindSessionStart,
@@ -24,6 +28,7 @@ from signet_actors.protocol.sessions import (
 )
 from signet_actors.searcher.columns import DAY_MS, Mask, Seqs
 from signet_actors.searcher.corrections import Corrections
+from signet_actors.searcher.forgotten import Forgotten
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import sessions as stored
@@ -37,6 +42,13 @@ MOST_CORRECTED: Final = 25
 """Of each list of a start, so many are looked up: it shows no more."""
 RECALLED_LATELY: Final = 2000
 """Of so many rows of all agents and projects that were recalled last; reading their numbers takes a millisecond."""
+
+
+def recovery(reader: Reader, snapshot: Snapshot, query: FindRecovery) -> Answered:
+    """Return that with which the session goes on, without what was forgotten."""
+    filters = Filters(project=query.project, or_no_project=True)
+    forgotten = Forgotten(reader, snapshot, ReadScope(query.agent_id), filters)
+    return Answered(msgspec.json.encode(checkpoints.recovery(snapshot, query, forgotten.without)))
 
 
 def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from signet_actors.protocol.sessions import SessionContext
 from signet_actors.store.engine import Insert, Reads, WriteTransaction
-from signet_actors.store.writes import checkpoints, embeddings, memories, sessions, transcripts
+from signet_actors.store.writes import embeddings, memories, sessions, transcripts
 from signet_actors.store.writes.history import HISTORY, HistoryRow
 from signet_actors.store.writes.transcripts import TranscriptRow
 
@@ -66,7 +66,6 @@ def write(tx: WriteTransaction, carried: Carried, now: str) -> None:
     for key in {key for key, *_ in carried.pauses}:
         tx.execute(_SET_BYPASSED, {"session_key": key})
     for agent_id, key in carried.forgotten:
-        checkpoints.erase(tx, key, agent_id)
         found = transcripts.find(tx, agent_id, key)
         row = TranscriptRow(key, agent_id, None, None, "text", now, now)
         transcripts.mark_forgotten(tx, transcripts.insert(tx, row) if found is None else found.seq, now)

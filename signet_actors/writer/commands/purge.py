@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from signet_actors.errors import InvalidRequest
+from signet_actors.features.checkpoints import writes as checkpoints
 from signet_actors.features.session_memories import writes as session_memories
 from signet_actors.features.session_scores import writes as scores
 from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark
@@ -26,7 +27,7 @@ from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes import purge as purge_rows
 from signet_actors.store.writes import sessions as session_rows
 from signet_actors.writer.byte_budget import ByteBudget
-from signet_actors.writer.commands import checkpoints, history, memory_changes, transcripts
+from signet_actors.writer.commands import history, memory_changes, transcripts
 
 _CHANGES_KEPT = 50_000
 _JUMP = "retention_suspected_leap_since"

@@ -22,6 +22,7 @@ from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.domain.transcripts.overlap import overlap
 from signet_actors.domain.transcripts.turns import turn_basis, turn_key
 from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.features.checkpoints import writes as checkpoints
 from signet_actors.features.session_scores import writes as scores
 from signet_actors.protocol.transcripts import (
     CapturedTurn,
@@ -33,7 +34,6 @@ from signet_actors.protocol.transcripts import (
 )
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.engine import WriteTransaction
-from signet_actors.store.writes import checkpoints
 from signet_actors.store.writes import sessions as session_rows
 from signet_actors.store.writes import transcripts as rows
 from signet_actors.store.writes.transcripts import ErasedTurn, KeyedTurn, Transcript, TranscriptRow, TurnRow

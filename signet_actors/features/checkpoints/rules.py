@@ -20,6 +20,7 @@ from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.program_text import said_by_user
 from signet_actors.domain.session_inject import harmless
 from signet_actors.domain.text_cut import beginning_of, end_of
+from signet_actors.features.checkpoints.api import CONTEXT_CHARS
 
 CheckpointTrigger = Literal["periodic", "pre_compaction", "session_end", "agent", "explicit"]
 """What made the checkpoint: a number of prompts or a time, a compaction, the end of the session, the end of the agent's
@@ -31,7 +32,6 @@ MAX_REMEMBERS: Final = 10
 RECENT_PROMPTS: Final = 5
 PROMPT_CHARS: Final = 200
 QUERY_CHARS: Final = 100
-CONTEXT_CHARS: Final = 1000
 _SHOWN_QUERIES: Final = 8
 END_CHARS: Final = 300
 """Of the last prompt of a session, and of the last answer."""

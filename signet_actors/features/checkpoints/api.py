@@ -11,7 +11,6 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from signet_actors.domain.checkpoints import CONTEXT_CHARS
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped, SecretRule, Text
 from signet_actors.operations.hooks import HookOutcome
@@ -19,7 +18,9 @@ from signet_actors.operations.operation import Effect, Operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.request_fields import CallerFields, LongText
 from signet_actors.operations.transcripts import OwnAgent, SessionEndRequest
+from signet_actors.protocol.message import Answered, Request
 
+CONTEXT_CHARS: Final = 1000
 MAX_LISTED: Final = 500
 Listed = Annotated[int, Clamped(low=1, high=MAX_LISTED), Meta(description="Checkpoints to return, the newest first")]
 
@@ -111,6 +112,75 @@ class KeepCheckpointReply(HookOutcome, frozen=True, kw_only=True, rename="camel"
     checkpoint_id: str | UnsetType = UNSET
     redacted: Literal[True] | UnsetType = UNSET
     redactions: list[str] | UnsetType = UNSET
+
+
+class StoredCheckpoint(Checkpoint, frozen=True):
+    """The row of a checkpoint; ``ended`` is 0 or 1."""
+
+    ended: int
+
+
+class RecordCheckpoint(Request[Answered], frozen=True, tag="checkpoints.record"):
+    """Store a checkpoint of the session, and delete its oldest ones beyond the configured number. Safe to repeat.
+
+    A later checkpoint with the same ``id`` replaces it. The writer sets ``created_at`` and ``ended`` of the row.
+    ``ended``: the session reported its end, at ``ended_at`` if that is known. Without a ``checkpoint`` only that is
+    stored. An end has one checkpoint: what else happened by the time it is reported again is a periodic one.
+    """
+
+    session_key: str
+    agent_id: str
+    checkpoint: StoredCheckpoint | None = None
+    ended: bool = False
+    ended_at: str | None = None
+
+
+class CheckpointRecorded(msgspec.Struct, frozen=True):
+    """It is on disk; ``stored`` is false if the transcript of the session was forgotten, and nothing is stored.
+
+    ``same_end``: the checkpoint that was made when the same end of the session was reported before.
+    """
+
+    stored: bool
+    same_end: str | None = None
+
+
+class FindRecovery(Request[Answered], frozen=True, tag="checkpoints.find_recovery"):
+    """Find the agent's newest checkpoint of the session and the end of its transcript if it goes on (``same_session``).
+
+    Else what is stored of the session of the project that was active last, of those that tell anything. ``since``:
+    sessions that were not active since then do not count.
+    """
+
+    agent_id: str
+    session_key: str | None = None
+    same_session: bool = False
+    project: str | None = None
+    since: str = ""
+
+
+class LastTurns(msgspec.Struct, frozen=True):
+    """The end of a transcript: role and text of the last turns, the oldest first, long ones without their middle.
+
+    ``created_at``: when the session was active last. ``ended``: it reported its end.
+    """
+
+    session_key: str
+    harness: str | None
+    created_at: str
+    turns: list[tuple[str, str]]
+    ended: int = 0
+
+
+class RecoveryFound(msgspec.Struct, frozen=True):
+    """The last checkpoint and the end of the transcript of the session that is gone on with; None for what is missing.
+
+    ``summary``: the id of the memory that says what was done in it, instead of both.
+    """
+
+    checkpoint: StoredCheckpoint | None = None
+    transcript: LastTurns | None = None
+    summary: str | None = None
 
 
 LIST: Final[Operation[ProjectCheckpointsRequest, CheckpointsReply]] = Operation(
