@@ -143,10 +143,10 @@ class Session:
             client = DaemonClient(Address(daemon.address.host, daemon.address.port), print_warnings=False)
             try:
                 if self._store is None:
-                    self._store = fill(client, self._asked, None)
+                    self._store = fill(client, self._asked)
                 if variant.second_share == 1.0 and not wait_for_vectors(client):
                     raise DaemonFailed("not every memory has its vectors")
-                return ask(client, self._store, LIMIT, None)
+                return ask(client, self._store, LIMIT)
             finally:
                 client.close()
 

@@ -54,10 +54,10 @@ def measure(asked: QuestionSet, overrides: Overrides) -> list[Found]:
         daemon.start(settings_text(measured_mapping(Config(), overrides), overrides, daemon.workspace.parent))
         client = DaemonClient(daemon.address, print_warnings=False)
         try:
-            store = fill(client, asked, None)
+            store = fill(client, asked)
             if not wait_for_vectors(client):
                 raise DaemonFailed("not every memory has its vectors")
-            answers = ask(client, store, LIMIT, None)
+            answers = ask(client, store, LIMIT)
         finally:
             client.close()
     texts = {memory.key: str(memory.line["content"]) for memory in asked.memories}

@@ -23,7 +23,7 @@ import msgspec
 
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.import_progress import cache_directory
-from signet_actors.cli.invocation import HarnessName, agent_option, shared_options
+from signet_actors.cli.invocation import HarnessName, command
 from signet_actors.cli.past_sessions import chat_export, line_files, opencode
 from signet_actors.cli.past_sessions.session import Message, PastSession, Unreadable
 from signet_actors.cli.presentation import (
@@ -84,7 +84,7 @@ class Outcome:
         self.left_out.append({"session": session, "reason": reason})
 
 
-@click.command()
+@command(agent=True)
 @click.argument("sources", metavar="[SOURCE]...", nargs=-1, type=HarnessName(tuple(SOURCES)))
 @click.option(
     "--export", metavar="FILE|DIR", type=click.Path(path_type=Path), help="conversations.json of Claude or ChatGPT."
@@ -93,9 +93,6 @@ class Outcome:
 @click.option("--project", metavar="DIR", help="Only sessions in this directory or below.")
 @click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@agent_option
-@shared_options
-@click.pass_obj
 def backfill(
     invocation: Invocation,
     sources: tuple[str, ...],
@@ -104,7 +101,6 @@ def backfill(
     project: str | None,
     dry_run: bool,
     yes: bool,
-    agent: str | None,
 ) -> None:
     """Store the past sessions of your agents as transcripts.
 
@@ -116,7 +112,7 @@ def backfill(
         raise click.UsageError("`--export` reads a file; leave out the SOURCE")
     outcome = Outcome()
     sessions = _chosen(_found(invocation, sources, export, outcome), since, project)
-    progress = BackfillProgress.read(invocation, agent)
+    progress = BackfillProgress.read(invocation)
     waiting = progress.without_done(sessions)
     outcome.unchanged = len(sessions) - len(waiting)
     if dry_run:
@@ -126,22 +122,22 @@ def backfill(
         client = invocation.client(timeout_s=CLIENT_WAIT_S)
         client.retry_window_s = CLIENT_WAIT_S
         client.print_warnings = False
-        running = {session.get("key") for session in client.get("/api/sessions").records("sessions")}
+        running = {session.get("key") for session in client.request("GET", "/api/sessions").records("sessions")}
         if progress.is_outdated(client):
             waiting, outcome.unchanged = sessions, 0
-        _refuse_unless_wanted(waiting, agent, to_ask=not yes)
+        _refuse_unless_wanted(waiting, client.agent, to_ask=not yes)
         outcome.running = sum(session.key in running for session in waiting)
         waiting = [session for session in waiting if session.key not in running]
-        _store_all(client, waiting, agent, outcome, progress, by_path=invocation.uses_workspace_daemon)
+        _store_all(client, waiting, outcome, progress, by_path=invocation.uses_workspace_daemon)
     _report(invocation, outcome)
     if outcome.left_out:
         click.get_current_context().exit(REFUSED)
 
 
-def new_sessions(invocation: Invocation, agent: str | None) -> list[PastSession]:
+def new_sessions(invocation: Invocation) -> list[PastSession]:
     """Return the sessions of all sources that were not stored yet; those that can be read."""
     found = _chosen(_found(invocation, (), None, Outcome()), None, None)
-    return BackfillProgress.read(invocation, agent).without_done(found)
+    return BackfillProgress.read(invocation).without_done(found)
 
 
 def _found(
@@ -188,7 +184,6 @@ def _refuse_unless_wanted(sessions: Sequence[PastSession], agent: str | None, *,
 def _store_all(
     client: DaemonClient,
     sessions: Sequence[PastSession],
-    agent: str | None,
     outcome: Outcome,
     progress: BackfillProgress,
     *,
@@ -200,7 +195,7 @@ def _store_all(
         try:
             for number, session in enumerate(sessions):
                 began = time.monotonic()
-                _store(client, session, agent, outcome, progress, by_path=by_path)
+                _store(client, session, outcome, progress, by_path=by_path)
                 done = number + 1
                 size += session.size
                 advance(size)
@@ -216,7 +211,6 @@ def _store_all(
 def _store(
     client: DaemonClient,
     session: PastSession,
-    agent: str | None,
     outcome: Outcome,
     progress: BackfillProgress,
     *,
@@ -229,7 +223,6 @@ def _store(
         "project": session.project,
         "capturedAt": session.modified_at if session.modified_ms else None,
         "reason": "backfill",
-        "agentId": agent,
     }
     replies: list[DaemonReply] = []
     try:
@@ -397,24 +390,24 @@ class _Saved(msgspec.Struct):
 class BackfillProgress:
     """The sessions of one agent that one daemon has. What cannot be read or written is forgotten: all is sent again."""
 
-    def __init__(self, path: Path, saved: _Saved, agent: str | None) -> None:
-        self._path, self._saved, self._agent = path, saved, agent
+    def __init__(self, path: Path, saved: _Saved) -> None:
+        self._path, self._saved = path, saved
         self._written_s = time.monotonic()
         self._is_reported = False
 
     @classmethod
-    def read(cls, invocation: Invocation, agent: str | None) -> BackfillProgress:
+    def read(cls, invocation: Invocation) -> BackfillProgress:
         """Return the progress of former runs."""
         daemon = invocation.url or (
             str(invocation.workspace) if invocation.uses_workspace_daemon else invocation.environ["SIGNET_DAEMON_URL"]
         )
-        name = hashlib.sha256(f"{daemon}\0{agent}".encode("utf-8", "surrogateescape")).hexdigest()
+        name = hashlib.sha256(f"{daemon}\0{invocation.agent}".encode("utf-8", "surrogateescape")).hexdigest()
         path = cache_directory(invocation.environ) / f"backfill-{name[:32]}.json"
         try:
             saved = msgspec.json.decode(read_regular(path, _MAX_BYTES), type=_Saved)
         except (ConfigError, OSError, msgspec.DecodeError):
             saved = _Saved()
-        return cls(path, saved, agent)
+        return cls(path, saved)
 
     def without_done(self, sessions: Sequence[PastSession]) -> list[PastSession]:
         """Return the sessions that have not been stored as they are now."""
@@ -429,7 +422,7 @@ class BackfillProgress:
             return False
         try:
             path = f"/api/sessions/{quote(self._saved.last, safe='')}/transcript"
-            client.get(path, after=_BEHIND_ALL, agentId=self._agent)
+            client.get(path, after=_BEHIND_ALL)
         except RequestRefused as error:
             if error.code is not ErrorCode.NOT_FOUND:
                 raise

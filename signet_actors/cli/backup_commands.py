@@ -24,7 +24,7 @@ from signet_actors.cli.daemon_process import refuse_locked
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.export import new_output, refuse_target
 from signet_actors.cli.importers.source import DATABASE_MAGIC
-from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.invocation import command
 from signet_actors.cli.presentation import (
     ask_confirmation,
     below_home,
@@ -55,7 +55,7 @@ POLL_S = 0.2
 WRITER = (sys.executable, "-P", "-m", "signet_actors.writer")
 
 
-@click.command()
+@command()
 @click.option("--to", "target", metavar="DIR|FILE", help="Also copy the backup there.")
 @click.option("--list", "only_list", is_flag=True, help="Only list the existing backups.")
 @click.option("--prune", is_flag=True, help="Afterwards delete the oldest backups of the workspace, after asking.")
@@ -64,8 +64,6 @@ WRITER = (sys.executable, "-P", "-m", "signet_actors.writer")
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--timeout", type=click.FloatRange(1), default=3600, show_default=True, help="Seconds to wait.")
-@shared_options
-@click.pass_obj
 def backup(
     invocation: Invocation,
     target: str | None,
@@ -220,11 +218,9 @@ def _refuse_copy(path: Path, workspace: Path) -> None:
         )
 
 
-@click.command()
+@command()
 @click.argument("source", metavar="FILE|latest")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@shared_options
-@click.pass_obj
 def restore(invocation: Invocation, source: str, yes: bool) -> None:
     """Replace the database with a backup, while no daemon runs.
 

@@ -29,7 +29,7 @@ import click
 
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.edited_text import exit_on_signals
-from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.invocation import command, group
 from signet_actors.cli.lifecycle import launch, wait_until_ready
 from signet_actors.cli.presentation import print_json, print_message
 from signet_actors.cli.tables import print_table
@@ -58,21 +58,18 @@ switch tenant thread ticket timer token tracker transport trigger tunnel updater
 _WORDS = tuple(_VOCABULARY.split())
 
 
-@click.group()
-@shared_options
+@group()
 def bench() -> None:
     """Measure how fast the daemon is on this machine."""
 
 
-@bench.command()
+@command(bench)
 @click.option(
     "--memories", type=click.IntRange(50, 20_000), default=1000, show_default=True, help="Memories to store first."
 )
 @click.option(
     "--seconds", type=click.FloatRange(0.5, 60), default=3.0, show_default=True, help="Duration of each measurement."
 )
-@shared_options
-@click.pass_obj
 def quick(invocation: Invocation, memories: int, seconds: float) -> None:
     """Start a daemon on a temporary workspace, load it for some seconds, and print the measurements.
 

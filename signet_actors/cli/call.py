@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.invocation import AGENT, SHARED, group
 from signet_actors.cli.presentation import print_json
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ class OperationGroup(click.Group):
         return None if operation is None else _command(operation)
 
 
-@click.group(cls=OperationGroup)
-@shared_options
+@group(cls=OperationGroup)
 def call() -> None:
     """Call an operation of the HTTP interface by name, and print its reply as JSON.
 
@@ -68,8 +67,8 @@ def _command(operation: Operation[Any]) -> click.Command:
     fields = [field for field in request_reader.request_fields(request) if field.spellings[0] != AGENT_FIELD]
     path = operation.paths[0]
 
-    def run(invocation: Invocation, agent: str | None, **given: Any) -> None:
-        values: dict[str, Any] = {} if agent is None else {AGENT_FIELD: agent}
+    def run(invocation: Invocation, **given: Any) -> None:
+        values: dict[str, Any] = {} if invocation.agent is None else {AGENT_FIELD: invocation.agent}
         for field in fields:
             value = given[_variable(field.name)]
             if value is not None and value != ():
@@ -84,7 +83,7 @@ def _command(operation: Operation[Any]) -> click.Command:
         )
         print_json(reply.body)
 
-    command = click.Command(
+    return click.Command(
         operation.name,
         callback=click.pass_obj(run),
         short_help=operation.summary,
@@ -92,9 +91,10 @@ def _command(operation: Operation[Any]) -> click.Command:
         params=[
             *(click.Argument([name]) for name in request_path.PARAMETER.findall(path)),
             *(_option(field, schemas[field.spellings[0]].get("description", "")) for field in fields),
+            AGENT,
+            *SHARED,
         ],
     )
-    return shared_options(agent_option(command))
 
 
 def _variable(name: str) -> str:

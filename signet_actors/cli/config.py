@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from signet_actors.cli.edited_text import edited_text
-from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.invocation import command, group
 from signet_actors.cli.presentation import counted, print_json, print_message, print_result, printable
 from signet_actors.config.load import InvalidConfig, effective_mapping, load_config, restart_values
 from signet_actors.config.schema import Config
@@ -32,15 +32,12 @@ if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
 
 
-@click.group()
-@shared_options
+@group()
 def config() -> None:
     """Show, check or change the configuration."""
 
 
-@config.command()
-@shared_options
-@click.pass_obj
+@command(config)
 def show(invocation: Invocation) -> None:
     """Print the effective configuration, including defaults, as YAML (or JSON)."""
     loaded = load_config(invocation.workspace, invocation.settings)
@@ -54,9 +51,7 @@ def show(invocation: Invocation) -> None:
             click.echo(line)
 
 
-@config.command()
-@shared_options
-@click.pass_obj
+@command(config)
 def path(invocation: Invocation) -> None:
     """Print the path of the configuration file, even if it does not exist yet."""
     file = Workspace(invocation.workspace).config_file
@@ -66,9 +61,7 @@ def path(invocation: Invocation) -> None:
         click.echo(file)
 
 
-@config.command()
-@shared_options
-@click.pass_obj
+@command(config)
 def check(invocation: Invocation) -> None:
     """Report every problem of the configuration; exit code 78 if there is one."""
     try:
@@ -88,11 +81,9 @@ def check(invocation: Invocation) -> None:
     print_result(f"The configuration is valid{but} ({origin}).")
 
 
-@config.command("set")
+@command(config, "set")
 @click.argument("key")
 @click.argument("value")
-@shared_options
-@click.pass_obj
 def set_(invocation: Invocation, key: str, value: str) -> None:
     """Set a key of agent.yaml; comments and other keys stay.
 
@@ -118,9 +109,7 @@ def set_(invocation: Invocation, key: str, value: str) -> None:
         print_result(f"{file}: {key} is set. {_how_to_apply(invocation.workspace, before, after)}")
 
 
-@config.command()
-@shared_options
-@click.pass_obj
+@command(config)
 def edit(invocation: Invocation) -> None:
     """Open agent.yaml in $EDITOR; the result is stored only if it is valid (else exit code 78).
 
@@ -141,9 +130,8 @@ def edit(invocation: Invocation) -> None:
         print_message("Nothing changed.")
 
 
-@config.command()
-@shared_options
-def schema() -> None:
+@command(config)
+def schema(_invocation: Invocation) -> None:
     """Print the JSON Schema of agent.yaml, for editors.
 
     With the YAML language server: `# yaml-language-server: $schema=PATH` in the first line of the file.

@@ -25,7 +25,7 @@ from signet_actors.cli.harnesses.plugins import INSTALL, plugin_files, write_plu
 from signet_actors.cli.harnesses.registry import HARNESSES, Harness
 from signet_actors.cli.harnesses.server_entry import NAME
 from signet_actors.cli.installed_program import gone_program, installed_program, is_program, other_program
-from signet_actors.cli.invocation import HarnessName, agent_option, shared_options
+from signet_actors.cli.invocation import HarnessName, command
 from signet_actors.cli.presentation import (
     ask_confirmation,
     below_home,
@@ -54,7 +54,7 @@ CONNECTED, DIFFERENT, NOT_CONNECTED = "connected", "connected, by another comman
 NO_TOOLS = "no memory tools, because {reason}; install Signet again"
 
 
-@click.command()
+@command(agent=True)
 @click.argument("harness", metavar="[HARNESS]", required=False, type=HarnessName((*NAMES, GENERIC)))
 @click.option("--dry-run", is_flag=True, help="Print the change as a diff, and change nothing.")
 @click.option("--check", is_flag=True, help="Run what is installed, and say whether the agent gets its memories.")
@@ -69,9 +69,6 @@ NO_TOOLS = "no memory tools, because {reason}; install Signet again"
     type=click.Path(file_okay=False, path_type=Path),
     help=f"Make a plugin to install instead ({', '.join(INSTALL)}); change no settings.",
 )
-@agent_option
-@shared_options
-@click.pass_obj
 def connect(
     invocation: Invocation,
     harness: str | None,
@@ -81,7 +78,6 @@ def connect(
     yes: bool,
     given: str | None,
     plugin: Path | None,
-    agent: str | None,
 ) -> None:
     """Have a program that runs agents call Signet by itself.
 
@@ -96,24 +92,24 @@ def connect(
     if plugin is not None:
         if harness not in INSTALL or dry_run or check or given:
             raise click.UsageError(f"--plugin goes with one of {', '.join(INSTALL)}, and with --agent and --workspace")
-        _make_plugin(invocation, harness, plugin.absolute(), agent)
+        _make_plugin(invocation, harness, plugin.absolute())
     elif harness == GENERIC:
-        _print_generic(invocation, given, agent)
+        _print_generic(invocation, given)
     elif check:
         _check(invocation, chosen, verbose=verbose)
     elif chosen and dry_run:
-        _print_diff(invocation, chosen[0], _planned(invocation, chosen[0], given, agent)[0], [])
+        _print_diff(invocation, chosen[0], _planned(invocation, chosen[0], given)[0], [])
     elif chosen:
-        _connect(invocation, chosen[0], given, agent, yes=yes)
+        _connect(invocation, chosen[0], given, yes=yes)
     elif dry_run or given:
         raise click.UsageError(f"name a harness: {', '.join(NAMES)}")
     else:
         _list(invocation)
 
 
-def _connect(invocation: Invocation, harness: Harness, given: str | None, agent: str | None, *, yes: bool) -> None:
+def _connect(invocation: Invocation, harness: Harness, given: str | None, *, yes: bool) -> None:
     """Connect the harness, and print what was done and what comes next. Raises ConfigError, RequestRefused."""
-    changes, problem = connect_harness(invocation, harness, given, agent, yes=yes)
+    changes, problem = connect_harness(invocation, harness, given, yes=yes)
     needed = [change for change in changes if change.is_needed]
     if problem:
         print_message(f"! {harness.title} will read memories but cannot store any: it gets {problem}.")
@@ -140,29 +136,27 @@ def _connect(invocation: Invocation, harness: Harness, given: str | None, agent:
 
 
 def connect_harness(
-    invocation: Invocation, harness: Harness, given: str | None, agent: str | None, *, yes: bool
+    invocation: Invocation, harness: Harness, given: str | None, *, yes: bool
 ) -> tuple[list[Change], str]:
     """Connect the harness; return the changes of its files, and why it has no memory tools, empty if it has.
 
     Asks before the connection of another installation is replaced, unless the program is ``given``. Raises ConfigError,
     and RequestRefused for the answer no.
     """
-    changes, problem = _planned(invocation, harness, given, agent)
+    changes, problem = _planned(invocation, harness, given)
     replaced = [] if given or yes else harness.installed_programs(invocation.environ)
     other = other_program(replaced, invocation.environ)
     if other and not ask_confirmation(f"{harness.title} is connected by another installation ({other}); replace it?"):
         raise RequestRefused(f"{harness.title} is connected as before", code=ErrorCode.CONFIRM_REQUIRED)
     for change in changes:
         change.apply()
-    note_connected(invocation, harness, agent)
+    note_connected(invocation, harness, invocation.agent)
     return changes, problem
 
 
-def _planned(
-    invocation: Invocation, harness: Harness, given: str | None, agent: str | None
-) -> tuple[list[Change], str]:
+def _planned(invocation: Invocation, harness: Harness, given: str | None) -> tuple[list[Change], str]:
     """Return the changes that connect the harness, and why it gets no memory tools. Raises ConfigError."""
-    command = _command(invocation, given, agent)
+    command = _command(invocation, given)
     server, reason = _server(command)
     problem = "" if server is not None else NO_TOOLS.format(reason=reason)
     if problem and not harness.events:
@@ -174,11 +168,9 @@ def _parts(harness: Harness, problem: str) -> str:
     return " and ".join([*(["hooks"] if harness.events else []), *(["memory tools"] if not problem else [])])
 
 
-@click.command()
+@command()
 @click.argument("harness", metavar="HARNESS", type=HarnessName(NAMES))
 @click.option("--dry-run", is_flag=True, help="Print the change as a diff, and change nothing.")
-@shared_options
-@click.pass_obj
 def disconnect(invocation: Invocation, harness: str, dry_run: bool) -> None:
     """Remove Signet from the settings of a program.
 
@@ -235,9 +227,9 @@ def _print_diff(invocation: Invocation, harness: Harness, changes: list[Change],
         print_result(f"The identity files in {printable(str(path))} would be taken out.")
 
 
-def _make_plugin(invocation: Invocation, name: str, directory: Path, agent: str | None) -> None:
+def _make_plugin(invocation: Invocation, name: str, directory: Path) -> None:
     """Make the plugin, and print how it is installed. Raises ConfigError."""
-    options = ["--agent", agent] if agent else []
+    options = ["--agent", invocation.agent] if invocation.agent else []
     if invocation.workspace_option:
         options += ["--workspace", str(invocation.workspace)]
     write_plugin(directory, plugin_files(name, options))
@@ -254,9 +246,9 @@ def _make_plugin(invocation: Invocation, name: str, directory: Path, agent: str 
             )
 
 
-def _print_generic(invocation: Invocation, given: str | None, agent: str | None) -> None:
+def _print_generic(invocation: Invocation, given: str | None) -> None:
     """Print the entry for a program that is not listed, and how it calls the hooks."""
-    command = _command(invocation, given, agent)
+    command = _command(invocation, given)
     server, reason = _server(command)
     start, words = start_words(command[0]), [*(server or ()), *command[1:]]
     entry = {"mcpServers": {NAME: {"command": words[0], "args": words[1:]}}} if server else None
@@ -280,7 +272,7 @@ def _server(command: list[str]) -> tuple[list[str] | None, str]:
     return [*start_words(program), "mcp"], ""
 
 
-def _command(invocation: Invocation, given: str | None, agent: str | None, *, must_exist: bool = True) -> list[str]:
+def _command(invocation: Invocation, given: str | None, *, must_exist: bool = True) -> list[str]:
     """Return the hook program, with the options that its environment may lack. Raises ConfigError."""
     program = os.path.abspath(given) if given else installed_program(PROGRAM, invocation.environ)
     if must_exist and not is_program(program):
@@ -291,7 +283,7 @@ def _command(invocation: Invocation, given: str | None, agent: str | None, *, mu
         "".join(start_words(program)).encode()
     except UnicodeEncodeError:
         raise ConfigError("the path of signet-hook is not UTF-8 text, which settings files need") from None
-    options = ["--agent", agent] if agent else []
+    options = ["--agent", invocation.agent] if invocation.agent else []
     if invocation.workspace_option or invocation.environ.get("SIGNET_WORKSPACE"):
         options += ["--workspace", str(invocation.workspace)]
     return [program, *options]
@@ -311,7 +303,7 @@ class Connection(NamedTuple):
 def connection_of(harness: Harness, invocation: Invocation) -> Connection:
     """Return whether and how the harness is connected."""
     try:
-        command = _command(invocation, None, None, must_exist=False)
+        command = _command(invocation, None, must_exist=False)
         changes = harness.connecting(invocation.environ, command, _server(command)[0])
         if not harness.is_connected(invocation.environ):
             return Connection(NOT_CONNECTED)

@@ -150,6 +150,7 @@ def _check_memory(invocation: Invocation, check: Check, session: Mapping[str, st
         return
     try:
         client = invocation.client(invocation.address_of_programs())
+        client.agent = None  # the programs name theirs
         with stored_canary(client, session["cwd"]) as canary:
             prompted = prompt_brings(canary, harness, session, environ) if harness.events else None
             if prompted is not None and prompted.problem and (reason := reason_of_silence(client, session["cwd"])):

@@ -86,7 +86,7 @@ class DaemonClient:
     """A client of one daemon. It keeps one connection and reconnects when it breaks.
 
     ``headers`` are sent with each request; without any, a person acts (``x-signet-actor-type: operator``). ``environ``
-    may have a token for this daemon.
+    may have a token for this daemon. ``agent`` is named in each request but those that ``request`` sends.
     """
 
     def __init__(
@@ -98,8 +98,10 @@ class DaemonClient:
         print_warnings: bool = True,
         headers: Mapping[str, str] | None = None,
         environ: Mapping[str, str] | None = None,
+        agent: str | None = None,
     ) -> None:
         self.address = address
+        self.agent = agent
         self.timeout_s = timeout_s
         self.retry_window_s = retry_window_s
         self.print_warnings = print_warnings
@@ -112,23 +114,27 @@ class DaemonClient:
 
     def get(self, path: str, **query: Any) -> DaemonReply:
         """Send a read; return the reply. Query parameters that are None are omitted."""
-        return self.request("GET", path, query=query)
+        return self.request("GET", path, query=self._of_agent(query))
 
     def send(self, method: str, path: str, body: Mapping[str, Any]) -> DaemonReply:
         """Send a change; return the reply. Members that are None are omitted."""
-        return self.request(method, path, body=_without_none(body))
+        return self.request(method, path, body=self._of_agent(body))
 
     def ask(self, path: str, body: Mapping[str, Any]) -> DaemonReply:
         """Send a POST that changes nothing; return the reply. Members that are None are omitted."""
-        return self.request("POST", path, body=_without_none(body), changes=False)
+        return self.request("POST", path, body=self._of_agent(body), changes=False)
 
     def page(self, path: str, **query: Any) -> DaemonReply:
         """Return a page of JSON Lines; raise RequestRefused if the reply is anything else."""
-        return self.request("GET", path, query=query, accept=JSON_LINES)
+        return self.request("GET", path, query=self._of_agent(query), accept=JSON_LINES)
 
     def send_lines(self, path: str, lines: bytes, *, key: str, **query: Any) -> DaemonReply:
         """Send JSON Lines to be stored; return the reply. A repetition with the same ``key`` stores nothing twice."""
-        return self.request("POST", path, query=query, lines=lines, key=key)
+        return self.request("POST", path, query=self._of_agent(query), lines=lines, key=key)
+
+    def _of_agent(self, members: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the members of a request that are not None, and the agent."""
+        return {name: value for name, value in {"agentId": self.agent, **members}.items() if value is not None}
 
     def request(
         self,
@@ -149,7 +155,7 @@ class DaemonClient:
         """
         changes = method in MUTATING if changes is None else changes
         target = self.address.prefix + path
-        given = {name: _query_text(value) for name, value in (query or {}).items() if value is not None}
+        given = {name: _query_text(value) for name, value in (query or {}).items()}
         if given:
             target += "?" + urlencode(given, errors="surrogateescape")
         headers = {"Accept": accept, **self.headers}
@@ -285,10 +291,6 @@ def _trusted_uids(workspace: Path) -> set[int]:
 def memory_path(memory_id: str, tail: str = "") -> str:
     """Return the URL path of a memory. Raises InvalidRequest for an id that would make it another path."""
     return fill_path(f"/api/memory/{{id}}{tail}", {"id": memory_id})
-
-
-def _without_none(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in body.items() if value is not None}
 
 
 def _encode_utf8(text: str) -> bytes:

@@ -36,7 +36,7 @@ from signet_actors.cli.doctor_findings import (
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.harnesses.identity_files import unread_files
 from signet_actors.cli.harnesses.registry import HARNESSES, connected_titles
-from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.invocation import command
 from signet_actors.cli.presentation import ask_confirmation, below_home, counted, mark, print_json, size_text
 from signet_actors.cli.providers import (
     MODELS_OF_ENGLISH,
@@ -75,12 +75,10 @@ EDIT_CONFIG = "correct it with `signet config edit`"
 USE_AUTO = "`signet config set embedding.provider auto`"
 
 
-@click.command()
+@command()
 @click.option("--deep", is_flag=True, help="Also check every vector and every row against the others.")
 @click.option("--repair", is_flag=True, help="Rebuild derived data: indexes, tag rows, vector tables.")
 @click.option("--yes", is_flag=True, help="Do not ask before a repair.")
-@shared_options
-@click.pass_obj
 def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
     """Check the installation and print remedies.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from signet_actors.cli.exit_codes import REFUSED
-from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.invocation import command, group
 from signet_actors.cli.presentation import (
     emphasised,
     on_terminal,
@@ -37,19 +37,15 @@ LONGEST_S: Final = 1_800.0
 _COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
-@click.group()
-@shared_options
+@group()
 def synthesis() -> None:
     """Show when MEMORY.md was made and what changed; make it now."""
 
 
-@synthesis.command("status")
-@agent_option
-@shared_options
-@click.pass_obj
-def show_status(invocation: Invocation, agent: str | None) -> None:
+@command(synthesis, "status", agent=True)
+def show_status(invocation: Invocation) -> None:
     """Show when MEMORY.md was made, by whom, and its former versions."""
-    answer = invocation.client().get(STATUS, agentId=agent)
+    answer = invocation.client().get(STATUS)
     versions = answer.records("versions")
     if invocation.as_json:
         print_answer(answer)
@@ -83,16 +79,13 @@ def show_status(invocation: Invocation, agent: str | None) -> None:
         )
 
 
-@synthesis.command()
+@command(synthesis, agent=True)
 @click.option("--again", is_flag=True, help="Make also the parts whose memories are the same as last time.")
-@agent_option
-@shared_options
-@click.pass_obj
-def run(invocation: Invocation, again: bool, agent: str | None) -> None:
+def run(invocation: Invocation, again: bool) -> None:
     """Have the daemon make MEMORY.md now, and wait until that ends."""
     client = invocation.client()
     try:
-        begun = client.send("POST", "/api/synthesis/trigger", {"again": again, "agentId": agent})
+        begun = client.send("POST", "/api/synthesis/trigger", {"again": again})
     except RequestRefused as refused:
         if "no model" not in refused.detail:
             raise
@@ -101,7 +94,7 @@ def run(invocation: Invocation, again: bool, agent: str | None) -> None:
     begun.confirm("success", True)
     until = time.monotonic() + LONGEST_S
     while True:
-        answer = client.get(STATUS, agentId=agent)
+        answer = client.get(STATUS)
         answer.confirm("running", True, False)
         if not answer.body["running"] or time.monotonic() > until:
             break
@@ -125,14 +118,11 @@ def _report(invocation: Invocation, answer: DaemonReply) -> None:
         click.get_current_context().exit(REFUSED)
 
 
-@synthesis.command()
+@command(synthesis, agent=True)
 @click.argument("version", required=False)
-@agent_option
-@shared_options
-@click.pass_obj
-def diff(invocation: Invocation, version: str | None, agent: str | None) -> None:
+def diff(invocation: Invocation, version: str | None) -> None:
     """Show what changed in MEMORY.md since VERSION, or since the newest former version."""
-    answer = invocation.client().get("/api/synthesis/diff", version=version, agentId=agent)
+    answer = invocation.client().get("/api/synthesis/diff", version=version)
     if "diff" not in answer.body:
         raise answer.malformed("no diff")
     if invocation.as_json:
@@ -155,16 +145,13 @@ def _made(body: Any) -> str:
     return f"{full_time_text(body['lastRunAt'])} by {body.get('model') or body.get('madeBy') or 'a harness'}"
 
 
-@click.group()
-@shared_options
+@group()
 def retention() -> None:
     """Run the periodic clean-up now."""
 
 
-@retention.command()
+@command(retention)
 @click.option("--confirm-clock", is_flag=True, help="The clock of this machine is right: purge although it jumped.")
-@shared_options
-@click.pass_obj
 def sweep(invocation: Invocation, confirm_clock: bool) -> None:
     """Purge data past its retention: deleted memories, history, finished jobs.
 

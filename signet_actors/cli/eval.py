@@ -20,7 +20,7 @@ from signet_actors.cli.bench import TemporaryDaemon, spread, temporary_daemon
 from signet_actors.cli.config import yaml_lines
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.eval_run import Answers, FilledStore, ask, export_memories, fill, wait_for_vectors
-from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.invocation import command
 from signet_actors.cli.presentation import counted, print_json, print_message
 from signet_actors.cli.tables import Column, print_table
 from signet_actors.config.keys import keys
@@ -49,7 +49,7 @@ ALL = "all"
 Groups = dict[str, list[int]]
 
 
-@click.command("eval")
+@command(name="eval", agent=True)
 @click.argument("file", metavar="[FILE]", required=False)
 @click.option("--own", is_flag=True, help="Make the questions from your own memories.")
 @click.option(
@@ -64,9 +64,6 @@ Groups = dict[str, list[int]]
 @click.option(
     "--compare", "others", multiple=True, metavar="KEY=VALUE", help="Measure again with this key, and compare."
 )
-@agent_option
-@shared_options
-@click.pass_obj
 def eval_(
     invocation: Invocation,
     file: str | None,
@@ -75,7 +72,6 @@ def eval_(
     questions: int | None,
     settings: tuple[str, ...],
     others: tuple[str, ...],
-    agent: str | None,
 ) -> None:
     """Measure how well recall finds the right memories.
 
@@ -91,13 +87,13 @@ def eval_(
     if others:
         plans.append(Plan("compared", always + compared))
     configured = load_config(invocation.workspace, invocation.settings).config
-    asked = _questions(invocation, file, agent, questions)
+    asked = _questions(invocation, file, questions)
     with temporary_daemon(invocation.environ) as daemon:
         for plan in plans:
             mapping = measured_mapping(configured, plan.overrides)
             plan.embedding = mapping["embedding"]
             plan.text = settings_text(mapping, plan.overrides, daemon.workspace.parent)
-        measured = _measure(invocation, daemon, plans, asked, limit, agent)
+        measured = _measure(invocation, daemon, plans, asked, limit)
     _print(invocation, measured)
 
 
@@ -140,11 +136,11 @@ class Measured:
         return differences(before, after)
 
 
-def _questions(invocation: Invocation, file: str | None, agent: str | None, count: int | None) -> QuestionSet:
+def _questions(invocation: Invocation, file: str | None, count: int | None) -> QuestionSet:
     """Return memories and questions of the file or of the user's store."""
     if file is None:
-        memories = export_memories(invocation.client(), agent)
-        asked = own_questions(memories, agent, count or OWN_QUESTIONS)
+        memories = export_memories(invocation.client())
+        asked = own_questions(memories, invocation.agent, count or OWN_QUESTIONS)
         if not asked.questions:
             found = counted(len(memories), "memory", "memories")
             raise click.UsageError(f"the store has {found}, too few to make questions from")
@@ -152,7 +148,7 @@ def _questions(invocation: Invocation, file: str | None, agent: str | None, coun
     asked = read_questions(Path(file))
     if not asked.memories:
         wanted = len(asked.questions)
-        asked = QuestionSet(export_memories(invocation.client(), agent), asked.questions).answerable()
+        asked = QuestionSet(export_memories(invocation.client()), asked.questions).answerable()
         if not asked.questions:
             raise click.UsageError(f"{file} has no memories, and no id of its questions is one of your memories")
         if len(asked.questions) < wanted:
@@ -188,7 +184,6 @@ def _measure(
     plans: Sequence[Plan],
     asked: QuestionSet,
     limit: int,
-    agent: str | None,
 ) -> Measured:
     """Fill the daemon, and ask the questions once for each plan.
 
@@ -201,13 +196,13 @@ def _measure(
             daemon.clear()
             store = None
         daemon.start(plan.text)
-        client = DaemonClient(daemon.address, print_warnings=False)
+        client = DaemonClient(daemon.address, print_warnings=False, agent=invocation.agent)
         invocation.last_client = client
         try:
             if store is None:
-                store = fill(client, asked, agent)
+                store = fill(client, asked)
             wait_for_vectors(client)
-            answers.append(ask(client, store, limit, agent))
+            answers.append(ask(client, store, limit))
         finally:
             client.close()
             daemon.stop()

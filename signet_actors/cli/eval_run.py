@@ -62,15 +62,15 @@ class Answers:
         return {name: round(total / len(self.found), 4) for name, total in self.stages_ms.items()}
 
 
-def export_memories(client: DaemonClient, agent: str | None) -> list[StoredText]:
+def export_memories(client: DaemonClient) -> list[StoredText]:
     """Return all memories that the agent may read. Nothing is written to that store."""
     exported = io.BytesIO()
-    export_lines(client, exported.write, None, agent, lambda _: None)
+    export_lines(client, exported.write, None, lambda _: None)
     lines = (json.loads(line) for line in exported.getvalue().splitlines() if line)
     return [StoredText(line["id"], line) for line in lines if "content" in line]
 
 
-def fill(client: DaemonClient, asked: QuestionSet, agent: str | None) -> FilledStore:
+def fill(client: DaemonClient, asked: QuestionSet) -> FilledStore:
     """Import the memories; return the questions that these answer. Raises InvalidRequest if there are none."""
     client.retry_window_s = CLIENT_WAIT_S
     ids, lines = _with_ids(asked.memories)
@@ -79,7 +79,7 @@ def fill(client: DaemonClient, asked: QuestionSet, agent: str | None) -> FilledS
     missing: set[str] = set()
     with progress_bar("storing", len(keys)) as advance:
         for batch in batches(io.BytesIO(payload), 0, 1):
-            _, refused = send_batch(client, batch, {"agentId": agent})
+            _, refused = send_batch(client, batch, {})
             _report_refused(refused, len(missing))
             missing |= {keys[int(line["line"]) - 1] for line in refused}
             advance(batch.first_line + len(batch.lines) - 1)
@@ -95,7 +95,7 @@ def wait_for_vectors(client: DaemonClient) -> bool:
     with progress_bar("embedding", None) as advance:
         most, until = -1, time.monotonic() + IDLE_S
         while True:
-            health = client.get("/api/embeddings/health").body
+            health = client.request("GET", "/api/embeddings/health").body
             total, current = int(health["total"]), health["config"]["model"]
             detail = {check["name"]: check["detail"] for check in health["checks"]}
             embedded = int(detail["model-drift"]["byModel"].get(current, 0))
@@ -112,14 +112,14 @@ def wait_for_vectors(client: DaemonClient) -> bool:
             time.sleep(POLL_S)
 
 
-def ask(client: DaemonClient, store: FilledStore, limit: int, agent: str | None) -> Answers:
+def ask(client: DaemonClient, store: FilledStore, limit: int) -> Answers:
     """Ask every question and compare the results with its evidence."""
-    _wait_until_settled(client, store, limit, agent)
+    _wait_until_settled(client, store, limit)
     answers = Answers()
     with progress_bar("asking", len(store.questions)) as advance:
         for number, question in enumerate(store.questions, start=1):
             before = time.perf_counter()
-            reply = _recall(client, question, limit, agent)
+            reply = _recall(client, question, limit)
             answers.took_ms.append((time.perf_counter() - before) * 1000)
             found = _ids(reply)
             for stage in reply.body["meta"]["timings"]["stages"]:
@@ -163,15 +163,17 @@ def _report_refused(refused: Sequence[Mapping[str, Any]], before: int) -> None:
             print_message("… and more")
 
 
-def _wait_until_settled(client: DaemonClient, store: FilledStore, limit: int, agent: str | None) -> None:
+def _wait_until_settled(client: DaemonClient, store: FilledStore, limit: int) -> None:
     """Wait until some questions have the same answers twice: after an import, parts of the ranking follow later."""
     sample = store.questions[:: max(1, len(store.questions) // SETTLE_QUESTIONS)][:SETTLE_QUESTIONS]
-    coverage = next(c for c in client.get("/api/embeddings/health").body["checks"] if c["name"] == "coverage")
+    coverage = next(
+        c for c in client.request("GET", "/api/embeddings/health").body["checks"] if c["name"] == "coverage"
+    )
     both = coverage["detail"].get("second", 0) > 0
     until = time.monotonic() + SETTLE_S
     before: list[list[str]] = []
     while True:
-        replies = [_recall(client, question, limit, agent) for question in sample]
+        replies = [_recall(client, question, limit) for question in sample]
         now = [_ids(reply) for reply in replies]
         # The model of the second vectors is loaded after a first recall.
         settled = now == before and (not both or any(map(_used_second, replies)))
@@ -183,10 +185,10 @@ def _wait_until_settled(client: DaemonClient, store: FilledStore, limit: int, ag
         time.sleep(POLL_S)
 
 
-def _recall(client: DaemonClient, question: Question, limit: int, agent: str | None) -> DaemonReply:
+def _recall(client: DaemonClient, question: Question, limit: int) -> DaemonReply:
     return client.ask(
         "/api/memory/recall",
-        {"query": question.text, "limit": limit, "agentId": question.agent or agent, "scope": question.scope},
+        {"query": question.text, "limit": limit, "agentId": question.agent or client.agent, "scope": question.scope},
     )
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.invocation import command
 from signet_actors.cli.presentation import counted, print_bytes, print_json, print_result, progress_bar
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import SignetError
@@ -34,14 +34,11 @@ if TYPE_CHECKING:
 PAGE_LINES = 500
 
 
-@click.command()
+@command(agent=True)
 @click.argument("file", metavar="FILE|-")
 @click.option("--markdown", is_flag=True, help="Write a directory of Markdown, one file a memory, to read and edit.")
 @click.option("--scope", metavar="NAME", help="Only memories of this scope (default: all scopes).")
-@agent_option
-@shared_options
-@click.pass_obj
-def export(invocation: Invocation, file: str, markdown: bool, scope: str | None, agent: str | None) -> None:
+def export(invocation: Invocation, file: str, markdown: bool, scope: str | None) -> None:
     """Write memories to a file of JSON lines, or as Markdown.
 
     The export contains all memories that the agent may read. Deleted memories and the history are left out; a backup
@@ -50,23 +47,21 @@ def export(invocation: Invocation, file: str, markdown: bool, scope: str | None,
     client = invocation.client()
     path = Path(file)
     if markdown:
-        _export_markdown(invocation, client, path, scope, agent)
+        _export_markdown(invocation, client, path, scope)
         return
     if file == "-" or is_standard_output(path):
-        export_lines(client, print_bytes, scope, agent, lambda _: None)
+        export_lines(client, print_bytes, scope, lambda _: None)
         sys.stdout.flush()
         return
     if is_stream(path):
-        count = _export_to_stream(client, path, scope, agent)
+        count = _export_to_stream(client, path, scope)
     else:
         refuse_target(path, invocation.workspace)
-        count = _export_to_file(client, path, scope, agent)
+        count = _export_to_file(client, path, scope)
     _report_export(invocation, count, path)
 
 
-def _export_markdown(
-    invocation: Invocation, client: DaemonClient, path: Path, scope: str | None, agent: str | None
-) -> None:
+def _export_markdown(invocation: Invocation, client: DaemonClient, path: Path, scope: str | None) -> None:
     from signet_actors.cli.importers.signet_markdown import MarkdownDirectory  # noqa: PLC0415 - only for Markdown
 
     refuse_inside_workspace(path, invocation.workspace)
@@ -78,7 +73,7 @@ def _export_markdown(
                 if "content" in memory:
                     directory.add(memory)
 
-        count = export_lines(client, write, scope, agent, advance)
+        count = export_lines(client, write, scope, advance)
         directory.finish()
     _report_export(invocation, count, path)
 
@@ -90,20 +85,20 @@ def _report_export(invocation: Invocation, count: int, path: Path) -> None:
         print_result(f"Exported {counted(count, 'memory', 'memories')} to {path}.")
 
 
-def _export_to_stream(client: DaemonClient, path: Path, scope: str | None, agent: str | None) -> int:
+def _export_to_stream(client: DaemonClient, path: Path, scope: str | None) -> int:
     """Write the export to a FIFO or a character device; raise SignetError if the write fails."""
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC), "wb") as out:
-            return export_lines(client, out.write, scope, agent, lambda _: None)
+            return export_lines(client, out.write, scope, lambda _: None)
     except OSError as error:
         raise SignetError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _export_to_file(client: DaemonClient, path: Path, scope: str | None, agent: str | None) -> int:
+def _export_to_file(client: DaemonClient, path: Path, scope: str | None) -> int:
     """Write the export to a temporary file and rename it to ``path``; raise SignetError if the write fails."""
     with new_output(path) as draft, progress_bar("exported", None) as advance:
         try:
-            count = export_lines(client, draft.file.write, scope, agent, advance)
+            count = export_lines(client, draft.file.write, scope, advance)
             draft.sync()
             draft.replace()
             fsync_path(path.parent)
@@ -116,14 +111,13 @@ def export_lines(
     client: DaemonClient,
     write: Callable[[bytes], object],
     scope: str | None,
-    agent: str | None,
     advance: Callable[[int], None],
 ) -> int:
     """Write the header and every memory, page by page; return how many memories there are."""
     count = -1  # do not count the header line
     cursor: str | None = "0"
     while cursor is not None:
-        page = client.page("/api/memory/export", after=cursor, limit=PAGE_LINES, scope=scope, agentId=agent)
+        page = client.page("/api/memory/export", after=cursor, limit=PAGE_LINES, scope=scope)
         write(page.raw)
         count += page.raw.count(b"\n")
         advance(count)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.invocation import Invocation, command
 
 
-@click.command("help")
+@command(name="help")
 @click.argument("names", metavar="[COMMAND]...", nargs=-1)
-@shared_options
-@click.pass_context
-def help_(ctx: click.Context, names: tuple[str, ...]) -> None:
+def help_(_invocation: Invocation, names: tuple[str, ...]) -> None:
     """Explain a command: `signet help pipeline undo`."""
+    ctx = click.get_current_context()
     place = ctx.find_root()
     for name in names:
         command = place.command.get_command(place, name) if isinstance(place.command, click.Group) else None
@@ -23,11 +22,9 @@ def help_(ctx: click.Context, names: tuple[str, ...]) -> None:
     click.echo(place.command.get_help(place))
 
 
-@click.command()
+@command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@shared_options
-@click.pass_context
-def completion(ctx: click.Context, shell: str) -> None:
+def completion(_invocation: Invocation, shell: str) -> None:
     """Print the completion script for a shell.
 
     \b
@@ -38,4 +35,4 @@ def completion(ctx: click.Context, shell: str) -> None:
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"no completion for {shell}")
-    click.echo(kind(ctx.find_root().command, {}, "signet", "_SIGNET_COMPLETE").source())
+    click.echo(kind(click.get_current_context().find_root().command, {}, "signet", "_SIGNET_COMPLETE").source())

@@ -35,7 +35,7 @@ from signet_actors.cli.import_progress import (
     cache_directory,
     totals,
 )
-from signet_actors.cli.invocation import agent_option, project_option, shared_options
+from signet_actors.cli.invocation import command, project_option
 from signet_actors.cli.presentation import (
     counted,
     on_terminal,
@@ -82,7 +82,7 @@ OF_THIS_MACHINE = frozenset(("claude-memory", "codex-memory", "openclaw"))
 """Formats of programs that keep their memories at a known place."""
 
 
-@click.command("import")
+@command(name="import", agent=True)
 @click.argument("file", metavar="[FILE|DIRECTORY|-]", required=False)
 @click.option(
     "--from", "format_", metavar="FORMAT", type=click.Choice(tuple(IMPORTERS)), help="One of the formats above."
@@ -91,9 +91,6 @@ OF_THIS_MACHINE = frozenset(("claude-memory", "codex-memory", "openclaw"))
 @click.option("--restore", is_flag=True, help="Also store memories that were forgotten here since.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask whether to store again what exists in another project.")
 @click.option("--skip-unreadable", is_flag=True, help="Leave out files that cannot be read, and list them.")
-@agent_option
-@shared_options
-@click.pass_obj
 def import_(
     invocation: Invocation,
     file: str | None,
@@ -102,7 +99,6 @@ def import_(
     restore: bool,
     yes: bool,
     skip_unreadable: bool,
-    agent: str | None,
 ) -> None:
     """Store notes (Markdown), or the memories of a file.
 
@@ -130,12 +126,10 @@ def import_(
     if project and format_ in {None, "signet-markdown"}:
         raise click.UsageError("an export of Signet has the project of each memory; leave `--project` out")
     if format_ is not None:
-        _import_other(
-            invocation, file, format_, agent, project, restore=restore, yes=yes, skip_unreadable=skip_unreadable
-        )
+        _import_other(invocation, file, format_, project, restore=restore, yes=yes, skip_unreadable=skip_unreadable)
         return
     assert file is not None
-    asked = _query(agent, restore=restore)
+    asked = {"restore": "true" if restore else None}
     if skip_unreadable:
         raise click.UsageError("`--skip-unreadable` is for files of another format; name it with `--from`")
     if file == "-":
@@ -152,7 +146,7 @@ def import_(
             refuse_without_line(path, MAX_LINE_BYTES)
             source = path.open("rb")
             address = invocation.client().address
-            state = ImportState(path, agent, str(address.workspace or address))
+            state = ImportState(path, invocation.agent, str(address.workspace or address))
         except OSError as error:
             raise click.UsageError(f"cannot read {file}: {error.strerror}") from error
         with source:
@@ -166,7 +160,6 @@ def _import_other(
     invocation: Invocation,
     file: str | None,
     format_: str,
-    agent: str | None,
     project: str | None,
     *,
     restore: bool,
@@ -182,7 +175,7 @@ def _import_other(
 
     read = functools.partial(importer.memories, plain=True) if format_ == "text" else importer.memories
     findings = Findings()
-    edits = _edits(invocation, agent) if format_ == "signet-markdown" else None
+    edits = _edits(invocation) if format_ == "signet-markdown" else None
     with tempfile.TemporaryFile() as lines:
         with progress_bar("read", None) as advance:
             for number, memory in enumerate(with_one_former(read(path, findings)), 1):
@@ -199,10 +192,12 @@ def _import_other(
         for warning in findings.warnings:
             print_message(f"warning: {one_line(warning)}")
         if not yes and edits is None:
-            ask_about_other_projects(invocation.client(), lines, agent)
+            ask_about_other_projects(invocation.client(), lines)
         address = invocation.client().address
-        state = ImportState(path, agent, str(address.workspace or address), lines, cache_directory(invocation.environ))
-        progress = _import_resumably(invocation, lines, _query(agent, restore=restore), state)
+        state = ImportState(
+            path, invocation.agent, str(address.workspace or address), lines, cache_directory(invocation.environ)
+        )
+        progress = _import_resumably(invocation, lines, {"restore": "true" if restore else None}, state)
         _name_sources(lines, progress.refusals + progress.differences)
     found: dict[str, Any] = {"leftOut": findings.unreadable, "filesWithoutText": findings.without_text}
     if format_ in OF_THIS_MACHINE:
@@ -224,11 +219,7 @@ def _import_other(
         click.get_current_context().exit(REFUSED)
 
 
-def _query(agent: str | None, *, restore: bool) -> dict[str, Any]:
-    return {"agentId": agent, "restore": "true" if restore else None}
-
-
-def _edits(invocation: Invocation, agent: str | None) -> MarkdownEdits:
+def _edits(invocation: Invocation) -> MarkdownEdits:
     """Return the edits of exported Markdown; the daemon is asked for its memories once a file of it was read."""
     from signet_actors.cli.importers.signet_markdown import MarkdownEdits  # noqa: PLC0415 - only for Markdown
 
@@ -236,10 +227,10 @@ def _edits(invocation: Invocation, agent: str | None) -> MarkdownEdits:
 
     def exported() -> bytes:
         lines = io.BytesIO()
-        export_lines(client, lines.write, None, agent, lambda _: None)
+        export_lines(client, lines.write, None, lambda _: None)
         return lines.getvalue()
 
-    return MarkdownEdits(client, agent, exported)
+    return MarkdownEdits(client, exported)
 
 
 def _name_sources(lines: BinaryIO, reported: list[dict[str, Any]]) -> None:

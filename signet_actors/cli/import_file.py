@@ -101,14 +101,14 @@ def _is_document(path: Path, first: bytes) -> bool:
     return True
 
 
-def ask_about_other_projects(client: DaemonClient, lines: BinaryIO, agent: str | None) -> None:
+def ask_about_other_projects(client: DaemonClient, lines: BinaryIO) -> None:
     """Ask whether to store once more what the store has of the same files in another project.
 
     ``lines`` are those of the import. Raises RequestRefused for the answer no.
     """
     with tempfile.TemporaryFile() as exported:
         try:
-            export_lines(client, exported.write, None, agent, lambda _: None)
+            export_lines(client, exported.write, None, lambda _: None)
         except RequestRefused:  # the caller may not export
             return
         exported.seek(0)
@@ -122,7 +122,7 @@ def ask_about_other_projects(client: DaemonClient, lines: BinaryIO, agent: str |
         known = stored.get((row.get("sourcePath"), str(row["content"]).strip()), [])
         named = row.get("project")
         if known and named not in projects:
-            projects[named] = _project(client, named, agent)
+            projects[named] = _project(client, named)
         if known and projects[named] not in known:
             told[known[0], projects[named]] += 1
     lines.seek(0)
@@ -134,9 +134,9 @@ def ask_about_other_projects(client: DaemonClient, lines: BinaryIO, agent: str |
         raise RequestRefused("nothing was imported", code=ErrorCode.CONFIRM_REQUIRED)
 
 
-def _project(client: DaemonClient, named: str, agent: str | None) -> str:
+def _project(client: DaemonClient, named: str) -> str:
     """Return the project of the directory ``named`` as the daemon names it, if that has memories; else ``named``."""
-    rows = client.get("/api/memories", project=named, limit=1, agentId=agent).records("memories")
+    rows = client.get("/api/memories", project=named, limit=1).records("memories")
     return next((row["project"] for row in rows if row.get("project")), named)
 
 

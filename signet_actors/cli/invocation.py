@@ -40,12 +40,16 @@ _COMMAND = re.compile(r"((?:^|[`(])(?:[A-Z_]{1,32}=[^\s`]{1,64} )?signet )([a-z]
 
 @dataclass
 class Invocation:
-    """One call of ``signet``. ``last_client`` is the client that the command uses, once it has one."""
+    """One call of ``signet``. ``last_client`` is the client that the command uses, once it has one.
+
+    ``names_agent``: the command has ``--agent``, so that its requests name the agent.
+    """
 
     as_json: bool = False
     url: str | None = None
     workspace_option: str | None = None
     agent: str | None = None
+    names_agent: bool = False
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     last_client: DaemonClient | None = None
 
@@ -143,7 +147,8 @@ class Invocation:
         """Return a client of the daemon, closed when the command ends; raise DaemonNotRunning if there is no daemon."""
         from signet_actors.cli.connection import DaemonClient  # noqa: PLC0415 - same reason
 
-        client = DaemonClient(address or self.address(), timeout_s=timeout_s, environ=self.environ)
+        agent = self.agent if self.names_agent else None
+        client = DaemonClient(address or self.address(), timeout_s=timeout_s, environ=self.environ, agent=agent)
         click.get_current_context().call_on_close(client.close)
         self.last_client = client
         return client
@@ -156,56 +161,89 @@ def advised(text: str) -> str:
     return invocation.advice(text) if invocation else text
 
 
-def _set_json(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+_FIELDS: Final = {"json": "as_json", "workspace": "workspace_option"}
+"""The field of ``Invocation`` for each option that does not have its name."""
+
+
+def _keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Keep the value of a shared option; one that was given before the name of the command stays."""
     invocation = ctx.ensure_object(Invocation)
-    invocation.as_json = invocation.as_json or value
+    name = _FIELDS.get(parameter.name or "", parameter.name or "")
+    setattr(invocation, name, value or getattr(invocation, name))
+    invocation.names_agent |= name == "agent" and ctx.parent is not None
 
 
-def _set_url(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:
-    invocation = ctx.ensure_object(Invocation)
-    invocation.url = value or invocation.url
+def _shared(name: str, text: str, **attributes: Any) -> click.Option:
+    return click.Option([name], expose_value=False, callback=_keep, help=text, **attributes)
 
 
-def _set_workspace(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:
-    invocation = ctx.ensure_object(Invocation)
-    invocation.workspace_option = value or invocation.workspace_option
+AGENT: Final = _shared("--agent", "Act as this agent (default: the agent `default`).", metavar="NAME")
+SHARED: Final = (
+    _shared("--json", "Print the daemon's answer as JSON.", is_flag=True),
+    _shared(
+        "--url", "Address of the daemon (default: SIGNET_DAEMON_URL, else the daemon of the workspace).", metavar="URL"
+    ),
+    _shared(
+        "--workspace",
+        "Workspace of the daemon (default: SIGNET_WORKSPACE, else ~/.agents).",
+        metavar="DIR",
+        type=click.Path(file_okay=False),
+    ),
+)
 
 
-def _agent(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """Return the agent of this option, else the one that was given before the command."""
-    invocation = ctx.ensure_object(Invocation)
-    invocation.agent = value or invocation.agent
-    return invocation.agent
+def command(
+    owner: click.Group | None = None, name: str | None = None, *, agent: bool = False
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Return the decorator of a command with the shared options, whose function gets the Invocation.
+
+    ``owner``: the group that it belongs to. ``agent``: it has ``--agent``, which its client names in each request.
+    """
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        made = click.command(name)(click.pass_obj(function))
+        made.params += [*([AGENT] if agent else []), *SHARED]
+        if owner is not None:
+            owner.add_command(made)
+        return made
+
+    return decorate
 
 
-def shared_options(command: F) -> F:
-    """Add ``--json``, ``--url`` and ``--workspace`` to the command."""
-    for option in (
+def group(**attributes: Any) -> Callable[[Callable[..., Any]], click.Group]:
+    """Return the decorator of a group of commands with the shared options."""
+
+    def decorate(function: Callable[..., Any]) -> click.Group:
+        made: click.Group = click.group(**attributes)(function)
+        made.params += SHARED
+        return made
+
+    return decorate
+
+
+def page_options(most: int, what: str, *, default: int = 20, offset: bool = True) -> Callable[[F], F]:
+    """Return ``--limit`` and ``--offset``: how many rows, and after how many others."""
+    options = [
         click.option(
-            "--workspace",
-            metavar="DIR",
-            type=click.Path(file_okay=False),
-            expose_value=False,
-            callback=_set_workspace,
-            help="Workspace of the daemon (default: SIGNET_WORKSPACE, else ~/.agents).",
+            *("--limit", "-n"),
+            type=click.IntRange(1, most),
+            default=default,
+            show_default=True,
+            help=f"Maximum number of {what}.",
         ),
-        click.option(
-            "--url",
-            metavar="URL",
-            expose_value=False,
-            callback=_set_url,
-            help="Address of the daemon (default: SIGNET_DAEMON_URL, else the daemon of the workspace).",
-        ),
-        click.option(
-            "--json",
-            is_flag=True,
-            expose_value=False,
-            callback=_set_json,
-            help="Print the daemon's answer as JSON.",
-        ),
-    ):
-        command = option(command)
-    return command
+        click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many."),
+    ]
+    return lambda function: functools.reduce(lambda made, option: option(made), options[offset::-1], function)
+
+
+def reason_option(default: str | None = None) -> Callable[[F], F]:
+    """Return ``--reason``."""
+    return click.option("--reason", "-r", default=default, show_default=True, help="Recorded in the history.")
+
+
+def version_option(text: str = "Only if the memory still has this version.") -> Callable[[F], F]:
+    """Return ``--if-version`` with the help ``text``."""
+    return click.option("--if-version", type=click.IntRange(1), metavar="N", help=text)
 
 
 def directory_named(name: str) -> str:
@@ -233,14 +271,6 @@ def project_option(text: str) -> Callable[[F], F]:
         help=text,
         callback=lambda _ctx, _parameter, value: directory_named(value) if value else value,
     )
-
-
-def agent_option(command: F) -> F:
-    """Add ``--agent`` to the command: the agent on whose behalf it reads or writes."""
-    decorated: F = click.option(
-        "--agent", metavar="NAME", callback=_agent, help="Act as this agent (default: the agent `default`)."
-    )(command)
-    return decorated
 
 
 _FILTERS: Final = (

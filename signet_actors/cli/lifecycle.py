@@ -21,7 +21,7 @@ import click
 
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.daemon_process import is_in_container, refuse_locked, running_tool, supervisor_pid
-from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.invocation import command
 from signet_actors.cli.presentation import (
     OutputFailed,
     can_animate,
@@ -60,9 +60,7 @@ KILL_AFTER_S = 3.0
 """With ``--now`` the supervisor has this long to end its processes before it is killed."""
 
 
-@click.command()
-@shared_options
-@click.pass_obj
+@command()
 def up(invocation: Invocation) -> None:
     """Run the daemon in the foreground.
 
@@ -79,10 +77,8 @@ def up(invocation: Invocation) -> None:
     os.execve(command[0], command, invocation.environment)  # noqa: S606 - no shell is wanted
 
 
-@click.command()
+@command()
 @click.option("--timeout", type=click.FloatRange(1), default=120, show_default=True, help="Seconds to wait for ready.")
-@shared_options
-@click.pass_obj
 def start(invocation: Invocation, timeout: float) -> None:
     """Start the daemon in the background and wait until it is ready.
 
@@ -92,11 +88,9 @@ def start(invocation: Invocation, timeout: float) -> None:
     _print_started(invocation, invocation.workspace, start_daemon(invocation, timeout))
 
 
-@click.command()
+@command()
 @click.option("--timeout", type=click.FloatRange(1), help="Seconds to wait (default: the drain time and a margin).")
 @click.option("--now", is_flag=True, help="Stop at once, without finishing running work.")
-@shared_options
-@click.pass_obj
 def stop(invocation: Invocation, timeout: float | None, now: bool) -> None:
     """Stop the daemon after it has finished running work."""
     workspace = invocation.workspace
@@ -109,10 +103,8 @@ def stop(invocation: Invocation, timeout: float | None, now: bool) -> None:
         print_result(f"Stopped (pid {pid}).")
 
 
-@click.command()
+@command()
 @click.option("--timeout", type=click.FloatRange(1), default=120, show_default=True, help="Seconds to wait for ready.")
-@shared_options
-@click.pass_obj
 def restart(invocation: Invocation, timeout: float) -> None:
     """Stop the daemon if it runs, then start it."""
     load_config(invocation.workspace, invocation.settings)  # an error in the file must not stop the daemon

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.invocation import command
 from signet_actors.cli.presentation import in_colour, one_line, print_bytes, print_message
 from signet_actors.cli.tables import print_wrapped
 from signet_actors.cli.times import clock_text
@@ -34,7 +34,7 @@ BLOCK_BYTES = 64 * 1024
 POLL_S = 0.2
 
 
-@click.command()
+@command()
 @click.option("--follow", "-f", is_flag=True, help="Then print new lines until Ctrl-C.")
 @click.option(
     "--lines", "-n", type=click.IntRange(0), default=50, show_default=True, help="Maximum number of matching lines."
@@ -42,8 +42,6 @@ POLL_S = 0.2
 @click.option("--level", type=click.Choice(["debug", "info", "warning", "error"]), help="This level and above.")
 @click.option("--actor", metavar="NAME", help="Only lines by or about this process (`searcher`: all of them).")
 @click.option("--trace", metavar="ID", help="Only lines of the request with this trace id.")
-@shared_options
-@click.pass_obj
 def logs(
     invocation: Invocation, follow: bool, lines: int, level: str | None, actor: str | None, trace: str | None
 ) -> None:

@@ -15,7 +15,7 @@ import click
 
 from signet_actors.cli.examples import with_examples
 from signet_actors.cli.exit_codes import INTERRUPTED, exit_code, explanation, remedy
-from signet_actors.cli.invocation import Invocation, agent_option, shared_options
+from signet_actors.cli.invocation import AGENT, SHARED, Invocation
 from signet_actors.cli.presentation import (
     OutputFailed,
     discard_output,
@@ -216,10 +216,11 @@ def report(error: SignetError, invocation: Invocation) -> None:
     epilog="`signet COMMAND --help` explains a command. Exit codes: docs/cli.md.",
 )
 @click.version_option(package_name="signet-actors", prog_name="signet", message="%(prog)s %(version)s")
-@agent_option
-@shared_options
-def cli(agent: str | None) -> None:
+def cli() -> None:
     """Long-term memory for AI coding agents: talk to the Signet daemon of this machine."""
+
+
+cli.params += [AGENT, *SHARED]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -18,7 +18,7 @@ from urllib.parse import unquote_to_bytes
 import click
 
 from signet_actors.cli.exit_codes import INTERRUPTED
-from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.invocation import command
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.errors import ErrorCode, InvalidRequest, RequestRefused
 from signet_actors.hook.harness_events import is_switched_off
@@ -43,8 +43,7 @@ REFUSED: Final = 400
 """Any status of a refusal: its body has the code."""
 
 
-@click.command()
-@agent_option
+@command(agent=True)
 @click.option("--harness", metavar="NAME", help="The program that runs the agent; the history records it as author.")
 @click.option(
     "--project",
@@ -52,9 +51,7 @@ REFUSED: Final = 400
     help="The project of the memories that are stored; default: the directory in which the program starts this command,"
     " or the first one that it shows (roots) if that is the home directory. An empty text: none.",
 )
-@shared_options
-@click.pass_obj
-def mcp(invocation: Invocation, agent: str | None, harness: str | None, project: str | None) -> None:
+def mcp(invocation: Invocation, harness: str | None, project: str | None) -> None:
     """Serve the memory tools to a program that speaks MCP, on standard input and output.
 
     The program starts this command and ends it. The daemon must run (`signet start`); programs that support HTTP need
@@ -64,7 +61,7 @@ def mcp(invocation: Invocation, agent: str | None, harness: str | None, project:
     from signet_actors.mcp.stdio import serve  # noqa: PLC0415 - slow; only for this command
 
     headers = {"x-signet-actor": _header(harness or ACTOR), "x-signet-actor-type": "agent"}
-    headers["x-signet-agent-id"] = _header(agent or DEFAULT_AGENT)
+    headers["x-signet-agent-id"] = _header(invocation.agent or DEFAULT_AGENT)
     works_in = _working_directory() if project is None else _directory(project)
 
     def send(request: ToolRequest, roots: Sequence[str]) -> Performed:
@@ -151,14 +148,11 @@ def _send(invocation: Invocation, headers: Mapping[str, str], request: ToolReque
         client.close()
 
 
-@click.command()
+@command(agent=True)
 @click.argument("name", required=False)
 @click.option("-H", "--harness", metavar="HARNESS", help="The program that calls: claude-code, codex, or another name.")
 @click.option("--project", metavar="DIR", help="The project (default: the directory that the harness names).")
-@agent_option
-@shared_options
-@click.pass_obj
-def hook(invocation: Invocation, name: str | None, harness: str | None, project: str | None, agent: str | None) -> None:
+def hook(invocation: Invocation, name: str | None, harness: str | None, project: str | None) -> None:
     """Send what a harness reports on standard input to the daemon.
 
     This is the program that `signet connect` installs; its faster name is signet-hook. NAME is session-start,
@@ -170,6 +164,11 @@ def hook(invocation: Invocation, name: str | None, harness: str | None, project:
 
     if invocation.url:
         os.environ["SIGNET_DAEMON_URL"] = invocation.url
-    given = {"--harness": harness, "--project": project, "--agent": agent, "--workspace": invocation.workspace_option}
+    given = {
+        "--harness": harness,
+        "--project": project,
+        "--agent": invocation.agent,
+        "--workspace": invocation.workspace_option,
+    }
     options = [part for option, value in given.items() if value for part in (option, value)]
     main([*([name] if name else []), *options, *(["--json"] if invocation.as_json else [])])

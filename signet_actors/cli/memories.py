@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_actors.cli.invocation import (
-    agent_option,
+    command,
     filter_options,
+    page_options,
     print_unusual_type,
     project_option,
     query_of,
-    shared_options,
     split_tags,
 )
 from signet_actors.cli.memory_rows import SEPARATOR, print_memories, project_name, short_id, short_ids
@@ -55,7 +55,7 @@ def read_text(words: tuple[str, ...]) -> str:
         raise click.UsageError(f"standard input is not UTF-8 text ({error.reason} at byte {error.start})") from error
 
 
-@click.command()
+@command(agent=True)
 @click.argument("text", nargs=-1, required=True)
 @click.option("--type", "type_", metavar="TYPE", help="fact, preference, decision, rule, … (default: inferred).")
 @click.option("--tags", "-t", multiple=True, metavar="A,B", help="Tags, separated by commas; may be repeated.")
@@ -81,9 +81,6 @@ def read_text(words: tuple[str, ...]) -> str:
 @click.option("--source-created-at", metavar="TIME", type=SINCE, help="When the source was created.")
 @click.option("--valid-from", metavar="TIME", type=SINCE, help="Start of validity.")
 @click.option("--valid-until", metavar="TIME", type=UNTIL, help="End of validity; of a day, its end.")
-@agent_option
-@shared_options
-@click.pass_obj
 def remember(
     invocation: Invocation,
     text: tuple[str, ...],
@@ -107,7 +104,6 @@ def remember(
     source_created_at: str | None,
     valid_from: str | None,
     valid_until: str | None,
-    agent: str | None,
 ) -> None:
     """Store a memory.
 
@@ -144,7 +140,6 @@ def remember(
             "sourceCreatedAt": source_created_at,
             "validFrom": valid_from,
             "validUntil": valid_until,
-            "agentId": agent,
         },
     )
     stored: dict[str, Any] = answer.body
@@ -170,7 +165,7 @@ def remember(
     about += ["pinned"] if stored.get("pinned") else []
     head = "Already remembered as" if stored.get("deduped") else "Remembered as"
     print_result(f"{head} {short_id(ids[0])} ({SEPARATOR.join(part for part in about if part)})")
-    if project and "/" not in project and not _has_sessions(invocation, project, agent):
+    if project and "/" not in project and not _has_sessions(invocation, project):
         print_message(
             f"No session has run in a directory named {one_line(project)} yet; only those in such a directory see it."
         )
@@ -180,32 +175,23 @@ def remember(
         print_message("Keyword search finds it at once; its vector is not stored yet.")
 
 
-@click.command(name="list")
+@command(name="list", agent=True)
 @filter_options
-@click.option(
-    "--limit", "-n", type=click.IntRange(1, 1000), default=20, show_default=True, help="Maximum number of memories."
-)
-@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many.")
+@page_options(1000, "memories")
 @click.option("--deleted", is_flag=True, help="List the deleted memories that can be recovered, last deleted first.")
-@agent_option
-@shared_options
-@click.pass_obj
 def list_memories(
     invocation: Invocation,
     only: dict[str, Any],
     limit: int,
     offset: int,
     deleted: bool,
-    agent: str | None,
 ) -> None:
     """List memories, newest first.
 
     On a pipe: id, type, created, tags and content, separated by tabs.
     """
     asked = query_of(only)
-    answer = invocation.client().get(
-        "/api/memories", limit=limit, offset=offset, deleted=deleted or None, agentId=agent, **asked
-    )
+    answer = invocation.client().get("/api/memories", limit=limit, offset=offset, deleted=deleted or None, **asked)
     memories = answer.records("memories")
     if invocation.as_json:
         print_answer(answer)
@@ -244,12 +230,12 @@ def _print_similar(invocation: Invocation, similar: list[dict[str, Any]]) -> Non
         print_message(invocation.advice('If one of them is no longer true: `signet edit ID --content "…"`'))
 
 
-def _has_sessions(invocation: Invocation, project: str, agent: str | None) -> bool:
+def _has_sessions(invocation: Invocation, project: str) -> bool:
     """Return whether a session ran in a directory of this name, or the current directory has it."""
     if os.path.basename(os.environ.get("PWD", "")) == project:
         return True
     try:
-        answer = invocation.client().get("/api/sessions/past", project=project, limit=1, agentId=agent)
+        answer = invocation.client().get("/api/sessions/past", project=project, limit=1)
         return bool(answer.records("sessions"))
     except RequestRefused:  # an older daemon, or the caller may not list sessions
         return True

@@ -18,7 +18,14 @@ import click
 
 from signet_actors.cli.connection import memory_path
 from signet_actors.cli.exit_codes import REFUSED, explanation
-from signet_actors.cli.invocation import agent_option, print_unusual_type, shared_options, split_tags
+from signet_actors.cli.invocation import (
+    command,
+    page_options,
+    print_unusual_type,
+    reason_option,
+    split_tags,
+    version_option,
+)
 from signet_actors.cli.memories import read_text
 from signet_actors.cli.memory_ids import MIN_PREFIX_CHARS, UnusableId, full_id, named_if_unknown
 from signet_actors.cli.memory_rows import print_memories, project_name, short_id
@@ -44,7 +51,7 @@ if TYPE_CHECKING:
     from signet_actors.cli.reply import DaemonReply
 
 
-@click.command()
+@command(agent=True)
 @click.argument("memory_id", metavar="ID")
 @click.option("--content", "-c", metavar="TEXT", help="New text; `-` reads it from standard input.")
 @click.option("--type", "type_", metavar="TYPE", help="New type.")
@@ -53,13 +60,8 @@ if TYPE_CHECKING:
 )
 @click.option("--importance", "-i", type=click.FloatRange(0, 1), help="New importance from 0 to 1.")
 @click.option("--pin/--unpin", "pinned", default=None, help="Pin or unpin it.")
-@click.option(
-    "--reason", "-r", default="edited on the command line", show_default=True, help="Recorded in the history."
-)
-@click.option("--if-version", type=click.IntRange(1), metavar="N", help="Only if the memory still has this version.")
-@agent_option
-@shared_options
-@click.pass_obj
+@reason_option("edited on the command line")
+@version_option()
 def edit(
     invocation: Invocation,
     memory_id: str,
@@ -70,7 +72,6 @@ def edit(
     pinned: bool | None,
     reason: str,
     if_version: int | None,
-    agent: str | None,
 ) -> None:
     """Change a memory.
 
@@ -89,13 +90,13 @@ def edit(
         patch["importance"] = importance
     if pinned is not None:
         patch["pinned"] = pinned
-    given, memory_id = memory_id, full_id(client, memory_id, agent=agent)
-    body = {"reason": reason, "if_version": if_version, "agentId": agent}
+    given, memory_id = memory_id, full_id(client, memory_id)
+    body = {"reason": reason, "if_version": if_version}
     if patch:
         answer = _changed(client, memory_id, {**patch, **body})
     else:
         with named_if_unknown(memory_id):
-            found = client.get(memory_path(memory_id), agentId=agent)
+            found = client.get(memory_path(memory_id))
         body["if_version"] = if_version or found.body.get("version")
         with _edited(found.text("content")) as text:
             if text is None:
@@ -115,18 +116,11 @@ def edit(
         print_unusual_type(type_)
 
 
-@click.command()
+@command(agent=True)
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@click.option(
-    "--reason", "-r", default="recovered on the command line", show_default=True, help="Recorded in the history."
-)
-@click.option("--if-version", type=click.IntRange(1), metavar="N", help="Only if the memory still has this version.")
-@agent_option
-@shared_options
-@click.pass_obj
-def recover(
-    invocation: Invocation, ids: tuple[str, ...], reason: str, if_version: int | None, agent: str | None
-) -> None:
+@reason_option("recovered on the command line")
+@version_option()
+def recover(invocation: Invocation, ids: tuple[str, ...], reason: str, if_version: int | None) -> None:
     """Recover deleted memories.
 
     Possible for 30 days after the deletion; `signet list --deleted` shows the candidates. Of several, one that cannot
@@ -135,8 +129,8 @@ def recover(
     if if_version is not None and len(ids) > 1:
         raise click.UsageError("--if-version goes with exactly one ID")
     client = invocation.client()
-    found = [full_id(client, given, agent=agent, deleted=True) for given in ids]
-    body = {"reason": reason, "if_version": if_version, "agentId": agent}
+    found = [full_id(client, given, deleted=True) for given in ids]
+    body = {"reason": reason, "if_version": if_version}
     if len(found) == 1:
         answer = _recovered(client, found[0], body)
         if invocation.as_json:
@@ -200,7 +194,7 @@ SHOWN_IN_FULL = 30
 SESSIONS_SHOWN = 5
 
 
-@click.command()
+@command(agent=True)
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option("--query", "-q", help="Select memories that contain any of these words.")
 @click.option("--type", "type_", metavar="TYPE", help="Select memories of this type.")
@@ -209,30 +203,13 @@ SESSIONS_SHOWN = 5
 @click.option("--source-type", help="Select by kind of source.")
 @click.option("--since", metavar="TIME", type=SINCE, help="Select memories created at this time or later.")
 @click.option("--until", metavar="TIME", type=UNTIL, help="Select memories created at this time or earlier.")
-@click.option(
-    "--limit",
-    "-n",
-    type=click.IntRange(1, BATCH_LIMIT),
-    default=20,
-    show_default=True,
-    help="Maximum number of memories.",
-)
-@click.option(
-    "--reason", "-r", default="forgotten on the command line", show_default=True, help="Recorded in the history."
-)
-@click.option(
-    "--if-version",
-    type=click.IntRange(1),
-    metavar="N",
-    help="With one ID: delete it only if it still has this version.",
-)
+@page_options(BATCH_LIMIT, "memories", offset=False)
+@reason_option("forgotten on the command line")
+@version_option("With one ID: delete it only if it still has this version.")
 @click.option("--force", is_flag=True, help="With one ID: delete it even if it is pinned; it is recoverable.")
 @click.option("--permanently", is_flag=True, help="Delete for good, pinned memories too; nothing is recoverable.")
 @click.option("--preview", is_flag=True, help="Only show what would be deleted.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@agent_option
-@shared_options
-@click.pass_obj
 def forget(
     invocation: Invocation,
     ids: tuple[str, ...],
@@ -250,7 +227,6 @@ def forget(
     permanently: bool,
     preview: bool,
     yes: bool,
-    agent: str | None,
 ) -> None:
     """Delete memories, recoverable for 30 days unless --permanently.
 
@@ -282,12 +258,10 @@ def forget(
     client = invocation.client()
     given = ids
     try:
-        ids = tuple(full_id(client, one, agent=agent) for one in ids)
+        ids = tuple(full_id(client, one) for one in ids)
         if len(ids) == 1 and not preview and not permanently:
             told = short_id(ids[0], given[0])
-            _forget_one(
-                invocation, client, ids[0], told, reason, force=force, if_version=if_version, yes=yes, agent=agent
-            )
+            _forget_one(invocation, client, ids[0], told, reason, force=force, if_version=if_version, yes=yes)
             return
         chosen: dict[str, Any] = {"ids": list(dict.fromkeys(ids)), "limit": BATCH_LIMIT} if ids else selection
         _forget_many(
@@ -298,32 +272,29 @@ def forget(
             permanently=permanently,
             preview_only=preview,
             yes=yes,
-            agent=agent,
         )
     except (UnusableId, RequestRefused) as error:
         is_refused = isinstance(error, RequestRefused) and error.code is not ErrorCode.NOT_FOUND
         is_ambiguous = isinstance(error, UnusableId) and len(given[0]) >= MIN_PREFIX_CHARS
         is_other = len(given) != 1 or is_refused or is_ambiguous
-        session = None if is_other else find_session(client, given[0], agent=agent)
+        session = None if is_other else find_session(client, given[0])
         if session is None:
             raise
-        _forget_session(invocation, client, session, preview=preview, yes=yes, agent=agent)
+        _forget_session(invocation, client, session, preview=preview, yes=yes)
 
 
-def _forget_session(
-    invocation: Invocation, client: DaemonClient, key: str, *, preview: bool, yes: bool, agent: str | None
-) -> None:
+def _forget_session(invocation: Invocation, client: DaemonClient, key: str, *, preview: bool, yes: bool) -> None:
     """Erase what was said in the session. Raises RequestRefused for the answer no."""
     path = f"/api/sessions/{quote(key, safe='')}/transcript"
     if preview or not yes:
-        body = client.get(path, view="turns", limit=1, agentId=agent).body
+        body = client.get(path, view="turns", limit=1).body
         turns = counted(body.get("turnCount") or 0, "turn")
         print_message(f"{one_line(key)} is a session of {turns}; it would be erased for good. Its memories stay.")
         if preview:
             return
         if not ask_confirmation("Erase what was said in it?"):
             raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
-    answer = client.send("DELETE", path, {"agentId": agent})
+    answer = client.send("DELETE", path, {})
     if invocation.as_json:
         print_answer(answer)
     else:
@@ -340,11 +311,10 @@ def _forget_one(
     force: bool,
     if_version: int | None,
     yes: bool,
-    agent: str | None,
 ) -> None:
     if not yes:
         with named_if_unknown(memory_id):
-            found = client.get(memory_path(memory_id), agentId=agent)
+            found = client.get(memory_path(memory_id))
         found.text("content")
         memory = found.body
         if memory.get("pinned") and not force:
@@ -358,7 +328,7 @@ def _forget_one(
         if_version = if_version or memory.get("version")
         if not ask_confirmation("Forget it?"):
             raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
-    body = {"reason": reason, "force": force, "if_version": if_version, "agentId": agent}
+    body = {"reason": reason, "force": force, "if_version": if_version}
     with named_if_unknown(memory_id):
         answer = client.send("DELETE", memory_path(memory_id), body)
     answer.confirm("status", "deleted")
@@ -378,9 +348,8 @@ def _forget_many(
     permanently: bool,
     preview_only: bool,
     yes: bool,
-    agent: str | None,
 ) -> None:
-    request = {**chosen, "mode": "preview", "force": permanently, "agentId": agent}
+    request = {**chosen, "mode": "preview", "force": permanently}
     answer = client.ask("/api/memory/forget", request)
     answer.confirm("mode", "preview")
     candidates = answer.records("candidates")
@@ -398,11 +367,11 @@ def _forget_many(
     if "ids" not in chosen and len(candidates) >= chosen["limit"]:
         print_message(f"These are the first {len(candidates)}; there may be more (-n selects up to {BATCH_LIMIT}).")
     if preview_only:
-        _print_candidates(client, candidates, agent, to_stderr=False)
+        _print_candidates(client, candidates, to_stderr=False)
         print_message(f"{counted(len(candidates), 'memory', 'memories')} selected; nothing was deleted")
         return
     if not yes:
-        _print_candidates(client, candidates, agent, to_stderr=invocation.as_json)
+        _print_candidates(client, candidates, to_stderr=invocation.as_json)
         count, they = (f"these {len(found)} memories", "they") if len(found) > 1 else ("this memory", "it")
         if not ask_confirmation(
             f"Delete {count} PERMANENTLY ({they} cannot be recovered)?" if permanently else f"Forget {count}?"
@@ -418,7 +387,6 @@ def _forget_many(
             "reason": reason,
             "force": permanently,
             "confirm_token": answer.body.get("confirmToken"),
-            "agentId": agent,
         },
     )
     executed.confirm("mode", "execute")
@@ -457,15 +425,13 @@ def _why(status: str) -> str:
     }.get(status, status)
 
 
-def _print_candidates(
-    client: DaemonClient, candidates: list[dict[str, Any]], agent: str | None, *, to_stderr: bool
-) -> None:
+def _print_candidates(client: DaemonClient, candidates: list[dict[str, Any]], *, to_stderr: bool) -> None:
     rows: list[dict[str, Any]] = []
     for number, candidate in enumerate(candidates):
         memory: dict[str, Any] = {}
         if number < SHOWN_IN_FULL:
             try:
-                memory = client.get(memory_path(str(candidate["id"])), agentId=agent).body
+                memory = client.get(memory_path(str(candidate["id"]))).body
             except RequestRefused as refused:
                 if refused.code is not ErrorCode.NOT_FOUND:
                     raise

@@ -42,7 +42,7 @@ class UnusableId(click.ClickException):
         print_message(f"signet: {self.message}")
 
 
-def full_id(client: DaemonClient, given: str, *, agent: str | None, deleted: bool = False) -> str:
+def full_id(client: DaemonClient, given: str, *, deleted: bool = False) -> str:
     """Return the id of a memory that begins with ``given``, or ``given`` itself if there is none.
 
     Live memories are preferred, or deleted ones with ``deleted``. Raises UnusableId if several of those begin with it,
@@ -50,7 +50,7 @@ def full_id(client: DaemonClient, given: str, *, agent: str | None, deleted: boo
     """
 
     def beginning(*, deleted: bool) -> dict[str, Any]:
-        query = {"prefix": given, "limit": SHOWN_CANDIDATES + 1, "deleted": deleted, "agentId": agent}
+        query = {"prefix": given, "limit": SHOWN_CANDIDATES + 1, "deleted": deleted}
         return {str(memory["id"]): memory.get("content") for memory in _found(client, _BY_PREFIX, query, "memories")}
 
     if _is_complete(given, shown_by="signet list"):
@@ -58,7 +58,7 @@ def full_id(client: DaemonClient, given: str, *, agent: str | None, deleted: boo
     return _the_one(given, beginning(deleted=deleted) or beginning(deleted=not deleted), "memories")
 
 
-def full_pipeline_id(client: DaemonClient, given: str, *kinds: str, agent: str | None) -> str:
+def full_pipeline_id(client: DaemonClient, given: str, *kinds: str) -> str:
     """Return the id of a run, job or proposal that begins with ``given``, or ``given`` itself if there is none.
 
     ``kinds`` are those of the operation; an earlier one is preferred. Raises UnusableId like ``full_id``.
@@ -67,7 +67,7 @@ def full_pipeline_id(client: DaemonClient, given: str, *kinds: str, agent: str |
     if _is_complete(given, shown_by=command):
         return given
     for kind in kinds:
-        query = {"kind": kind, "prefix": given, "limit": SHOWN_CANDIDATES + 1, "agentId": agent}
+        query = {"kind": kind, "prefix": given, "limit": SHOWN_CANDIDATES + 1}
         rows = _found(client, "/api/pipeline/by-prefix", query, "found")
         if rows:
             return _the_one(given, {str(row["id"]): _about(row) for row in rows}, names)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_actors.cli.exit_codes import REFUSED
-from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.invocation import command, group, page_options
 from signet_actors.cli.memory_ids import full_id, full_pipeline_id, named_if_unknown
 from signet_actors.cli.presentation import (
     ask_confirmation,
@@ -37,14 +37,13 @@ MAX_REQUEUED = 50
 STATES = ("pending", "leased", "completed", "dead")
 
 
-@click.group(invoke_without_command=True)
-@shared_options
-@click.pass_context
-def pipeline(ctx: click.Context) -> None:
+@group(invoke_without_command=True)
+def pipeline() -> None:
     """Show the pipeline's status and runs; undo a run.
 
     Without a command: the jobs by kind and state, why they wait, and today's facts by outcome.
     """
+    ctx = click.get_current_context()
     if ctx.invoked_subcommand is None:
         _status(ctx.obj)
 
@@ -87,23 +86,17 @@ def _status(invocation: Invocation) -> None:
         print_wrapped(line, indent=2)
 
 
-@pipeline.command("runs")
+@command(pipeline, "runs", agent=True)
 @click.option("--memory", metavar="ID", help="Only the runs on this memory.")
-@click.option(
-    "--limit", "-n", type=click.IntRange(1, 500), default=20, show_default=True, help="Maximum number of runs."
-)
-@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many.")
-@agent_option
-@shared_options
-@click.pass_obj
-def runs(invocation: Invocation, memory: str | None, limit: int, offset: int, agent: str | None) -> None:
+@page_options(500, "runs")
+def runs(invocation: Invocation, memory: str | None, limit: int, offset: int) -> None:
     """List the pipeline's runs, newest first.
 
     On a pipe: run, when, memory, mode, model, result, when it was undone; separated by tabs.
     """
     client = invocation.client()
-    memory = memory and full_id(client, memory, agent=agent)
-    answer = client.get("/api/pipeline/runs", memory_id=memory, limit=limit, offset=offset or None, agentId=agent)
+    memory = memory and full_id(client, memory)
+    answer = client.get("/api/pipeline/runs", memory_id=memory, limit=limit, offset=offset or None)
     found = answer.records("runs")
     if invocation.as_json:
         print_answer(answer)
@@ -132,17 +125,14 @@ def runs(invocation: Invocation, memory: str | None, limit: int, offset: int, ag
     )
 
 
-@pipeline.command("show")
+@command(pipeline, "show", agent=True)
 @click.argument("run_id", metavar="RUN")
-@agent_option
-@shared_options
-@click.pass_obj
-def show_run(invocation: Invocation, run_id: str, agent: str | None) -> None:
+def show_run(invocation: Invocation, run_id: str) -> None:
     """Show a run: its proposals, the facts that it rejected, and why; RUN is the id of the run or of its job."""
     client = invocation.client()
-    run_id = full_pipeline_id(client, run_id, "run", agent=agent)
+    run_id = full_pipeline_id(client, run_id, "run")
     with named_if_unknown(run_id, kind="run"):
-        answer = client.get(_run_path(run_id), agentId=agent)
+        answer = client.get(_run_path(run_id))
     proposals = answer.records("proposals")
     run: dict[str, Any] = answer.body["run"]
     if not run.get("id"):
@@ -168,22 +158,19 @@ def show_run(invocation: Invocation, run_id: str, agent: str | None) -> None:
     print_relations(answer)
 
 
-@pipeline.command("undo")
+@command(pipeline, "undo", agent=True)
 @click.argument("run_id", metavar="RUN")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@agent_option
-@shared_options
-@click.pass_obj
-def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> None:
+def undo(invocation: Invocation, run_id: str, yes: bool) -> None:
     """Undo the changes of a run.
 
     Memories that were changed since the run are kept and listed; then the exit code is 1.
     """
     client = invocation.client()
-    run_id = full_pipeline_id(client, run_id, "run", agent=agent)
+    run_id = full_pipeline_id(client, run_id, "run")
     if not yes:
         with named_if_unknown(run_id, kind="run"):
-            found = client.get(_run_path(run_id), agentId=agent)
+            found = client.get(_run_path(run_id))
         proposals = found.records("proposals")
         run_id = str(found.body["run"]["id"])
         print_message(f"Run {one_line(run_id)}: {_counts(found.body['run'].get('counts')) or 'nothing'}")
@@ -194,7 +181,9 @@ def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> N
             print_message("Nothing was undone.")
             click.get_current_context().exit(REFUSED)
     with named_if_unknown(run_id, kind="run"):
-        answer = client.request("POST", _run_path(run_id, "/undo"), query={"agentId": agent}, body={})
+        answer = client.request(
+            "POST", _run_path(run_id, "/undo"), query={"agentId": client.agent} if client.agent else None, body={}
+        )
     answer.confirm("status", "undone", "already_undone")
     results = answer.records("results")
     if invocation.as_json:
@@ -214,23 +203,11 @@ def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> N
         click.get_current_context().exit(REFUSED)
 
 
-@pipeline.command("requeue")
+@command(pipeline, "requeue", agent=True)
 @click.argument("ids", metavar="[JOB]...", nargs=-1)
 @click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only dead jobs of this kind.")
-@click.option(
-    "--limit",
-    "-n",
-    type=click.IntRange(1, MAX_REQUEUED),
-    default=MAX_REQUEUED,
-    show_default=True,
-    help="Maximum number of jobs, oldest first.",
-)
-@agent_option
-@shared_options
-@click.pass_obj
-def requeue(
-    invocation: Invocation, ids: tuple[str, ...], kinds: tuple[str, ...], limit: int, agent: str | None
-) -> None:
+@page_options(MAX_REQUEUED, "jobs, oldest first", default=MAX_REQUEUED, offset=False)
+def requeue(invocation: Invocation, ids: tuple[str, ...], kinds: tuple[str, ...], limit: int) -> None:
     """Give dead jobs all their attempts again.
 
     Without JOB: all dead jobs, or those of a kind, except jobs that were requeued before; these must be named. On a
@@ -242,9 +219,9 @@ def requeue(
     if len(ids) > MAX_REQUEUED:
         raise click.UsageError(f"at most {MAX_REQUEUED} jobs at a time")
     client = invocation.client()
-    ids = tuple(full_pipeline_id(client, given, "dead_job", "job", agent=agent) for given in ids)
+    ids = tuple(full_pipeline_id(client, given, "dead_job", "job") for given in ids)
     chosen = {"ids": list(ids) or None, "kinds": list(kinds) or None}
-    body = {**chosen, "limit": None if ids else limit, "agentId": agent}
+    body = {**chosen, "limit": None if ids else limit}
     answer = client.send("POST", "/api/pipeline/requeue", body)
     answer.confirm("success", True)
     refused = answer.records("refused")

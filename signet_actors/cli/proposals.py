@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.invocation import command, group, page_options, reason_option
 from signet_actors.cli.memory_ids import full_pipeline_id, named_if_unknown
 from signet_actors.cli.presentation import on_terminal, one_line, print_message, print_result
 from signet_actors.cli.reply import print_answer
@@ -67,13 +67,12 @@ def fact_text(proposal: Mapping[str, Any]) -> str:
     return "(erased)" if text is None else str(text)
 
 
-@click.group()
-@shared_options
+@group()
 def review() -> None:
     """Approve or reject the pipeline's proposals."""
 
 
-@review.command("list")
+@command(review, "list", agent=True)
 @click.option(
     "--state",
     type=click.Choice(["pending", "approved", "rejected", "all"]),
@@ -81,21 +80,13 @@ def review() -> None:
     show_default=True,
     help="Proposals in this state.",
 )
-@click.option(
-    "--limit", "-n", type=click.IntRange(1, 500), default=20, show_default=True, help="Maximum number of proposals."
-)
-@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many.")
-@agent_option
-@shared_options
-@click.pass_obj
-def list_reviews(invocation: Invocation, state: str, limit: int, offset: int, agent: str | None) -> None:
+@page_options(500, "proposals")
+def list_reviews(invocation: Invocation, state: str, limit: int, offset: int) -> None:
     """List proposals for review, oldest first.
 
     On a pipe: id, state, action, reason, memory, current text, proposed text; separated by tabs.
     """
-    answer = invocation.client().get(
-        "/api/memory/review-queue", state=state, limit=limit, offset=offset or None, agentId=agent
-    )
+    answer = invocation.client().get("/api/memory/review-queue", state=state, limit=limit, offset=offset or None)
     items = answer.records("items")
     if invocation.as_json:
         print_answer(answer)
@@ -141,15 +132,12 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int, ag
         print_message("`signet review approve ID` applies one,\n`signet review reject ID` rejects it.")
 
 
-@review.command("approve")
+@command(review, "approve", agent=True)
 @click.argument("proposal_id", metavar="ID")
-@click.option("--reason", "-r", help="Recorded in the history.")
-@agent_option
-@shared_options
-@click.pass_obj
-def approve(invocation: Invocation, proposal_id: str, reason: str | None, agent: str | None) -> None:
+@reason_option()
+def approve(invocation: Invocation, proposal_id: str, reason: str | None) -> None:
     """Apply a proposal, if its memory has not changed since the model saw it."""
-    proposal_id, answer = _decide(invocation, proposal_id, "approve", reason, agent)
+    proposal_id, answer = _decide(invocation, proposal_id, "approve", reason)
     answer.confirm("status", "approved")
     if invocation.as_json:
         print_answer(answer)
@@ -161,15 +149,12 @@ def approve(invocation: Invocation, proposal_id: str, reason: str | None, agent:
     )
 
 
-@review.command("reject")
+@command(review, "reject", agent=True)
 @click.argument("proposal_id", metavar="ID")
-@click.option("--reason", "-r", help="Recorded in the history.")
-@agent_option
-@shared_options
-@click.pass_obj
-def reject(invocation: Invocation, proposal_id: str, reason: str | None, agent: str | None) -> None:
+@reason_option()
+def reject(invocation: Invocation, proposal_id: str, reason: str | None) -> None:
     """Reject a proposal permanently."""
-    proposal_id, answer = _decide(invocation, proposal_id, "reject", reason, agent)
+    proposal_id, answer = _decide(invocation, proposal_id, "reject", reason)
     answer.confirm("status", "rejected")
     if invocation.as_json:
         print_answer(answer)
@@ -178,15 +163,13 @@ def reject(invocation: Invocation, proposal_id: str, reason: str | None, agent: 
     print_result(f"{one_line(proposal_id)} is {before}rejected; nothing was changed.")
 
 
-def _decide(
-    invocation: Invocation, given: str, word: str, reason: str | None, agent: str | None
-) -> tuple[str, DaemonReply]:
+def _decide(invocation: Invocation, given: str, word: str, reason: str | None) -> tuple[str, DaemonReply]:
     """Send the decision; return the whole id of the proposal, and the reply."""
     client = invocation.client()
-    proposal_id = full_pipeline_id(client, given, "proposal", agent=agent)
+    proposal_id = full_pipeline_id(client, given, "proposal")
     path = fill_path(f"/api/memory/review-queue/{{id}}/{word}", {"id": proposal_id})
     with named_if_unknown(proposal_id, kind="proposal"):
-        return proposal_id, client.send("POST", path, {"reason": reason, "agentId": agent})
+        return proposal_id, client.send("POST", path, {"reason": reason})
 
 
 def _in_state(state: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.invocation import command
 from signet_actors.cli.presentation import counted, one_line
 from signet_actors.cli.reply import print_answer
 from signet_actors.cli.status import OPTIONAL
@@ -32,9 +32,7 @@ HOW_TO_GET_A_MODEL = "install Ollama (https://ollama.com), then `ollama pull qwe
 STAGES = ("extraction", "decision")
 
 
-@click.command()
-@shared_options
-@click.pass_obj
+@command()
 def providers(invocation: Invocation) -> None:
     """Show each stage's model, its state, and today's usage.
 
@@ -208,9 +206,9 @@ def is_downloaded() -> bool:
     return MULTILINGUAL_FILE.is_file()
 
 
-def are_mostly_foreign(client: DaemonClient, agent: str | None = None) -> bool:
+def are_mostly_foreign(client: DaemonClient) -> bool:
     """Return whether most of the newest memories are in other languages than English. Raises ``SignetError``."""
-    found = client.get("/api/memories", limit=SAMPLE, agentId=agent).records("memories")
+    found = client.get("/api/memories", limit=SAMPLE).records("memories")
     return mostly_foreign(words_of(str(memory["content"])) for memory in found)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from signet_actors.cli.invocation import agent_option, filter_options, query_of, shared_options
+from signet_actors.cli.invocation import command, filter_options, page_options, query_of
 from signet_actors.cli.memory_ids import full_id
 from signet_actors.cli.memory_rows import ANSWERS, TURN, print_memories, print_rule, relevance_of, short_ids
 from signet_actors.cli.presentation import emphasised, on_terminal, one_line, print_message
@@ -33,11 +33,9 @@ LEAD: Final = "temporal_start_at"
 MORE: Final = "; there may be more (-n)"
 
 
-@click.command()
+@command(agent=True)
 @click.argument("query", nargs=-1, required=True)
-@click.option(
-    "--limit", "-n", type=click.IntRange(1, 100), default=10, show_default=True, help="Maximum number of memories."
-)
+@page_options(100, "memories", default=10, offset=False)
 @filter_options
 @click.option("--importance-min", type=click.FloatRange(0, 1), help="Minimum importance, from 0 to 1.")
 @click.option("--min-score", type=click.FloatRange(0, 1), help="Drop results below this score.")
@@ -46,9 +44,6 @@ MORE: Final = "; there may be more (-n)"
 @click.option("--turns", is_flag=True, help="Only what was said in past sessions.")
 @click.option("--explain", is_flag=True, default=None, help="Tell how the score of each result came about.")
 @click.option("--explain-id", metavar="ID", help="Tell why the memory with this id is there or not.")
-@agent_option
-@shared_options
-@click.pass_obj
 def recall(
     invocation: Invocation,
     query: tuple[str, ...],
@@ -61,7 +56,6 @@ def recall(
     turns: bool,
     explain: bool | None,
     explain_id: str | None,
-    agent: str | None,
 ) -> None:
     """Find memories that answer a question.
 
@@ -82,8 +76,7 @@ def recall(
         "min_score": min_score,
         "min_relevance": min_relevance,
         "explain": explain,
-        "explainId": explain_id and full_id(client, explain_id, agent=agent),
-        "agentId": agent,
+        "explainId": explain_id and full_id(client, explain_id),
     }
     answer = client.ask(RECALL, asked)
     results = answer.records("results")
@@ -187,23 +180,17 @@ def _is_session(row: dict[str, Any]) -> bool:
     return row.get("subject_type") == "session"
 
 
-@click.command()
+@command(agent=True)
 @click.argument("words", nargs=-1, required=True)
-@click.option(
-    "--limit", "-n", type=click.IntRange(1, 100), default=20, show_default=True, help="Maximum number of memories."
-)
+@page_options(100, "memories", offset=False)
 @filter_options
 @click.option("--expression", is_flag=True, help="WORDS are an FTS5 expression, such as `deploy* NOT friday`.")
-@agent_option
-@shared_options
-@click.pass_obj
 def search(
     invocation: Invocation,
     words: tuple[str, ...],
     limit: int,
     only: dict[str, Any],
     expression: bool,
-    agent: str | None,
 ) -> None:
     """Find memories that contain all the words, best first.
 
@@ -215,7 +202,6 @@ def search(
         "/memory/search",
         q=text if expression else " ".join(f'"{word}"' for word in text.replace('"', " ").split()),
         limit=limit,
-        agentId=agent,
         **query_of(only),
     )
     results = answer.records("results")

@@ -13,7 +13,7 @@ import click
 from signet_actors.cli.daemon_process import supervisor_pid
 from signet_actors.cli.exit_codes import NOT_RUNNING
 from signet_actors.cli.installed_program import is_program, other_program
-from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.invocation import command, group
 from signet_actors.cli.lifecycle import spinner, stop_daemon, stop_timeout_s, wait_for_service
 from signet_actors.cli.presentation import (
     ask_confirmation,
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 READY_S = 120
 
 
-@click.group()
-@shared_options
+@group()
 def service() -> None:
     """Run the daemon as a service, which starts when you log in.
 
@@ -52,11 +51,9 @@ def service() -> None:
     """
 
 
-@service.command()
+@command(service)
 @click.option("--dry-run", "--print", "dry_run", is_flag=True, help="Print what would be written and run; do nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before another installation's service is replaced.")
-@shared_options
-@click.pass_obj
 def install(invocation: Invocation, dry_run: bool, yes: bool) -> None:
     """Install the service, and have it start the daemon now.
 
@@ -70,9 +67,7 @@ def install(invocation: Invocation, dry_run: bool, yes: bool) -> None:
         _print_running(invocation, service_manager(invocation.environ), how)
 
 
-@service.command()
-@shared_options
-@click.pass_obj
+@command(service)
 def uninstall(invocation: Invocation) -> None:
     """Stop the daemon, and remove the service. The memories stay."""
     manager = service_manager(invocation.environ)
@@ -90,9 +85,7 @@ def uninstall(invocation: Invocation) -> None:
         print_message(f"Your changes of it are still in {manager.drop_ins}.")
 
 
-@service.command()
-@shared_options
-@click.pass_obj
+@command(service)
 def status(invocation: Invocation) -> None:
     """Show whether the service is installed, whether it runs, and what it runs.
 
@@ -202,8 +195,8 @@ def _print_plan(invocation: Invocation) -> None:
         return
     print_result(f"# {manager.file}")
     click.echo(printable(text))
-    for command in manager.commands:
-        print_result(f"$ {command}")
+    for line in manager.commands:
+        print_result(f"$ {line}")
 
 
 def _tell(invocation: Invocation, body: dict[str, object], text: str) -> None:

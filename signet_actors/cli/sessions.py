@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import click
 
-from signet_actors.cli.invocation import agent_option, project_option, shared_options
+from signet_actors.cli.invocation import command, page_options, project_option
 from signet_actors.cli.memory_ids import UnusableId
 from signet_actors.cli.memory_rows import project_name, short_ids
 from signet_actors.cli.presentation import (
@@ -39,22 +39,16 @@ SHOWN_PROMPT_CHARS: Final = 160
 SHOWN_CANDIDATES: Final = 10
 
 
-@click.command()
+@command(agent=True)
 @project_option("Only sessions of this project.")
-@click.option(
-    "--limit", "-n", type=click.IntRange(1, 200), default=20, show_default=True, help="Maximum number of sessions."
-)
-@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many.")
-@agent_option
-@shared_options
-@click.pass_obj
-def sessions(invocation: Invocation, project: str | None, limit: int, offset: int, agent: str | None) -> None:
+@page_options(200, "sessions")
+def sessions(invocation: Invocation, project: str | None, limit: int, offset: int) -> None:
     """List past sessions, the latest first.
 
     `signet show SESSION` prints what was said. On a pipe: session, time, harness, project, turns, first prompt and
     summary, separated by tabs.
     """
-    answer = invocation.client().get(PAST, project=project, limit=limit, offset=offset or None, agentId=agent)
+    answer = invocation.client().get(PAST, project=project, limit=limit, offset=offset or None)
     found = answer.records("sessions")
     if invocation.as_json:
         print_answer(answer)
@@ -86,10 +80,10 @@ def sessions(invocation: Invocation, project: str | None, limit: int, offset: in
     print_message(f"{page}{counted(total, 'session')}; {rest}" + invocation.advice("`signet show SESSION` prints one"))
 
 
-def find_session(client: DaemonClient, given: str, *, agent: str | None) -> str | None:
+def find_session(client: DaemonClient, given: str) -> str | None:
     """Return the key of the session that begins with ``given``, or None. Raises UnusableId if several do."""
     try:
-        found = client.get(PAST, prefix=given, limit=SHOWN_CANDIDATES + 1, agentId=agent).records("sessions")
+        found = client.get(PAST, prefix=given, limit=SHOWN_CANDIDATES + 1).records("sessions")
     except RequestRefused:  # the caller may not list them, or the daemon is older
         return None
     keys = [str(row.get("sessionKey")) for row in found]
@@ -101,10 +95,10 @@ def find_session(client: DaemonClient, given: str, *, agent: str | None) -> str 
     return keys[0] if keys else None
 
 
-def print_session(invocation: Invocation, client: DaemonClient, key: str, *, agent: str | None) -> None:
+def print_session(invocation: Invocation, client: DaemonClient, key: str) -> None:
     """Print what was said in the session."""
     path = f"/api/sessions/{quote(key, safe='')}/transcript"
-    answer = client.get(path, view="turns", agentId=agent)
+    answer = client.get(path, view="turns")
     if invocation.as_json:
         print_answer(answer)
         return
@@ -126,7 +120,7 @@ def print_session(invocation: Invocation, client: DaemonClient, key: str, *, age
         after = answer.body.get("nextCursor")
         if after is None:
             return
-        answer = client.get(path, view="turns", after=after, agentId=agent)
+        answer = client.get(path, view="turns", after=after)
 
 
 def _wrapped(text: str) -> str:

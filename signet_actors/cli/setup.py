@@ -14,7 +14,7 @@ import click
 
 from signet_actors.cli.connect import CONNECTED, DIFFERENT, NOT_CONNECTED, connect_harness, connection_of
 from signet_actors.cli.harnesses.registry import HARNESSES
-from signet_actors.cli.invocation import agent_option, directory_named, shared_options
+from signet_actors.cli.invocation import command, directory_named
 from signet_actors.cli.lifecycle import start_daemon
 from signet_actors.cli.presentation import (
     ask_confirmation,
@@ -39,12 +39,9 @@ PARTS = "hooks and memory tools"
 WIDTH = max(len(harness.title) for harness in HARNESSES)
 
 
-@click.command()
+@command(agent=True)
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: do what Enter would answer to each question.")
-@agent_option
-@shared_options
-@click.pass_obj
-def setup(invocation: Invocation, yes: bool, agent: str | None) -> None:
+def setup(invocation: Invocation, yes: bool) -> None:
     """Set everything up: daemon, programs that run agents, notes, service.
 
     The first run. Starts the daemon, connects the programs that run your agents, imports notes and past sessions if you
@@ -54,7 +51,7 @@ def setup(invocation: Invocation, yes: bool, agent: str | None) -> None:
     if not yes and (invocation.as_json or not can_ask()):
         _list(invocation, found)
         return
-    run = _Run(invocation, agent, yes=yes)
+    run = _Run(invocation, yes=yes)
     run.start()
     for harness in found:
         run.connect(harness)
@@ -74,9 +71,8 @@ def can_ask() -> bool:
 class _Run:
     """One run: what was asked and done. ``summary`` has the lines that are printed at its end."""
 
-    def __init__(self, invocation: Invocation, agent: str | None, *, yes: bool) -> None:
+    def __init__(self, invocation: Invocation, *, yes: bool) -> None:
         self.invocation = invocation
-        self.agent = agent
         self.yes = yes
         self.summary: list[tuple[str, str]] = []
         self.connected: list[str] = []
@@ -114,7 +110,7 @@ class _Run:
             self.add("!", title, f"{found.text}; `signet connect {harness.name}`")
             return
         try:
-            _, problem = connect_harness(self.invocation, harness, None, self.agent, yes=True)
+            _, problem = connect_harness(self.invocation, harness, None, yes=True)
         except SignetError as error:  # the others can be connected all the same
             self.add("✗", title, error.detail)
             return
@@ -132,9 +128,7 @@ class _Run:
             directory = Path(os.path.expanduser(click.prompt("Directory", err=True)))
             named = click.prompt("For which project? (Enter: all)", default="", show_default=False, err=True)
             project = directory_named(named) if named else None
-            click.get_current_context().invoke(
-                import_, file=str(directory), format_="markdown", project=project, agent=self.agent
-            )
+            click.get_current_context().invoke(import_, file=str(directory), format_="markdown", project=project)
         except (SignetError, click.UsageError, click.Abort, click.exceptions.Exit) as error:
             self._not_done("notes", error, "signet import DIRECTORY --from markdown")
         else:
@@ -144,14 +138,14 @@ class _Run:
         """Store the past sessions on this machine if there are any and the user wants that."""
         from signet_actors.cli.backfill import backfill, new_sessions  # noqa: PLC0415 - only for this question
 
-        sessions = new_sessions(self.invocation, self.agent)
+        sessions = new_sessions(self.invocation)
         titles = {harness.name: harness.title for harness in HARNESSES}
         programs = sorted({titles.get(session.source, session.source) for session in sessions})
         what = f"{counted(len(sessions), 'past session')} ({size_text(sum(session.size for session in sessions))})"
         if not sessions or not self.ask(f"Bring in {what} of {', '.join(programs)}?", default=False):
             return
         try:
-            click.get_current_context().invoke(backfill, yes=True, agent=self.agent)
+            click.get_current_context().invoke(backfill, yes=True)
         except (SignetError, click.exceptions.Exit) as error:
             self._not_done("sessions", error, "signet backfill")
         else:
@@ -171,7 +165,7 @@ class _Run:
         try:
             if provider == "multilingual" and size:
                 question = f"The multilingual model is configured and not there. Get it{size}?"
-            elif provider in MODELS_OF_ENGLISH and are_mostly_foreign(self.invocation.client(), self.agent):
+            elif provider in MODELS_OF_ENGLISH and are_mostly_foreign(self.invocation.client()):
                 question = f"Most memories are not in English. Use the model of a hundred languages{size}?"
             else:
                 return

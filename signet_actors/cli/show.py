@@ -11,7 +11,7 @@ from urllib.parse import quote
 import click
 
 from signet_actors.cli.connection import memory_path
-from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.invocation import command, page_options
 from signet_actors.cli.memory_ids import UnusableId, full_id, named_if_unknown
 from signet_actors.cli.presentation import (
     counted,
@@ -71,19 +71,14 @@ READERS = {"global": "every agent but isolated ones", "private": "its agent alon
 TIMES = ("last_accessed", "created_at", "updated_at", "deleted_at")
 
 
-@click.command()
+@command(agent=True)
 @click.argument("memory_id", metavar="ID")
 @click.option(
     "--history", "with_history", is_flag=True, help="Also its history and what the pipeline extracted from it."
 )
 @click.option("--whole", is_flag=True, help="Of a part of a long text: print the text of all its parts, and no fields.")
 @click.option("--deleted", is_flag=True, help="Show it even if it is deleted.")
-@agent_option
-@shared_options
-@click.pass_obj
-def show(
-    invocation: Invocation, memory_id: str, with_history: bool, whole: bool, deleted: bool, agent: str | None
-) -> None:
+def show(invocation: Invocation, memory_id: str, with_history: bool, whole: bool, deleted: bool) -> None:
     """Show one memory in full, or what was said in a session.
 
     ID is that of a memory or the key of a session (`signet sessions`), or the first characters of either.
@@ -93,21 +88,19 @@ def show(
     client = invocation.client()
     given = memory_id
     try:
-        memory_id = full_id(client, given, agent=agent, deleted=deleted)
+        memory_id = full_id(client, given, deleted=deleted)
     except UnusableId:
-        if (session := find_session(client, given, agent=agent)) is None:
+        if (session := find_session(client, given)) is None:
             raise
-        print_session(invocation, client, session, agent=agent)
+        print_session(invocation, client, session)
         return
     try:
         with named_if_unknown(memory_id):
-            answer = client.get(
-                memory_path(memory_id), agentId=agent, includeDeleted=deleted or None, withParts=whole or None
-            )
+            answer = client.get(memory_path(memory_id), includeDeleted=deleted or None, withParts=whole or None)
     except RequestRefused as refused:
-        if refused.code is not ErrorCode.NOT_FOUND or (session := find_session(client, given, agent=agent)) is None:
+        if refused.code is not ErrorCode.NOT_FOUND or (session := find_session(client, given)) is None:
             raise
-        print_session(invocation, client, session, agent=agent)
+        print_session(invocation, client, session)
         return
     answer.text("id")
     answer.text("content")
@@ -115,7 +108,7 @@ def show(
         print_answer(answer)
         return
     if invocation.as_json:
-        events = client.get(memory_path(memory_id, "/history"), agentId=agent)
+        events = client.get(memory_path(memory_id, "/history"))
         events.records("history")
         print_bytes(b'{"memory":' + answer.raw.strip() + b',"history":' + events.raw.strip() + b"}\n")
         return
@@ -135,8 +128,8 @@ def show(
         print_message(f"This is a part of a longer text; {whole_text} prints all of it.")
     if with_history:
         click.echo()
-        _print_history(client, memory_id, limit=200, agent=agent)
-        _print_runs(client, memory_id, agent=agent)
+        _print_history(client, memory_id, limit=200)
+        _print_runs(client, memory_id)
 
 
 def _print_whole(answer: DaemonReply) -> None:
@@ -151,28 +144,23 @@ def _print_whole(answer: DaemonReply) -> None:
         print_message(f"{counted(len(parts), 'part')}; the white space between them may differ from the original.")
 
 
-@click.command()
+@command(agent=True)
 @click.argument("memory_id", metavar="ID")
-@click.option(
-    "--limit", "-n", type=click.IntRange(1, 1000), default=200, show_default=True, help="Maximum number of events."
-)
-@agent_option
-@shared_options
-@click.pass_obj
-def history(invocation: Invocation, memory_id: str, limit: int, agent: str | None) -> None:
+@page_options(1000, "events", default=200, offset=False)
+def history(invocation: Invocation, memory_id: str, limit: int) -> None:
     """Show what happened to a memory, oldest first.
 
     Also for a deleted memory, until its history is purged.
     """
     client = invocation.client()
-    memory_id = full_id(client, memory_id, agent=agent)
+    memory_id = full_id(client, memory_id)
     if invocation.as_json:
         with named_if_unknown(memory_id):
-            answer = client.get(memory_path(memory_id, "/history"), limit=limit, agentId=agent)
+            answer = client.get(memory_path(memory_id, "/history"), limit=limit)
         answer.records("history")
         print_answer(answer)
         return
-    _print_history(client, memory_id, limit=limit, agent=agent)
+    _print_history(client, memory_id, limit=limit)
 
 
 def _field_text(name: str, value: Any) -> Any:
@@ -185,9 +173,9 @@ def _field_text(name: str, value: Any) -> Any:
     return full_time_text(value) if name in TIMES else value
 
 
-def _print_history(client: DaemonClient, memory_id: str, *, limit: int, agent: str | None) -> None:
+def _print_history(client: DaemonClient, memory_id: str, *, limit: int) -> None:
     with named_if_unknown(memory_id):
-        events = client.get(memory_path(memory_id, "/history"), limit=limit, agentId=agent).records("history")
+        events = client.get(memory_path(memory_id, "/history"), limit=limit).records("history")
     print_table(
         ("when", "event", Column("by", 1), Column("reason", 2, wrap=True), Column("change", wrap=True)),
         [
@@ -236,13 +224,13 @@ def _proposed_fact(metadata: Any) -> str:
     return f"proposed {metadata.get('proposedAction')}: {metadata['factContent']}"
 
 
-def _print_runs(client: DaemonClient, memory_id: str, *, agent: str | None) -> None:
+def _print_runs(client: DaemonClient, memory_id: str) -> None:
     """Print what the pipeline extracted from the memory, newest run first; nothing if it has no runs."""
     from signet_actors.cli.proposals import print_proposals, print_rejected  # noqa: PLC0415 - not needed to remember or recall
 
-    runs = client.get("/api/pipeline/runs", memory_id=memory_id, limit=RUNS_SHOWN, agentId=agent).records("runs")
+    runs = client.get("/api/pipeline/runs", memory_id=memory_id, limit=RUNS_SHOWN).records("runs")
     for run in runs:
-        answer = client.get(f"/api/pipeline/runs/{quote(str(run.get('id')), safe='')}", agentId=agent)
+        answer = client.get(f"/api/pipeline/runs/{quote(str(run.get('id')), safe='')}")
         click.echo()
         undone = ", undone" if run.get("undoneAt") else ""
         print_wrapped(f"run {run.get('id')} ({run.get('mode')}, {time_text(run.get('createdAt'))}{undone})", indent=2)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_actors import __version__
-from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.invocation import command
 from signet_actors.cli.presentation import (
     counted,
     mark,
@@ -48,10 +48,8 @@ OPTIONAL = frozenset(("extractor", "decider", "quarantine"))
 """Processes without which everything but the extraction of facts works."""
 
 
-@click.command()
+@command()
 @click.option("--verbose", "-v", is_flag=True, help="Also every process, and what is stored.")
-@shared_options
-@click.pass_obj
 def status(invocation: Invocation, verbose: bool) -> None:
     """Show whether the daemon runs, what it holds, and what is wrong.
 
@@ -242,9 +240,7 @@ def _problems(body: dict[str, Any], *, verbose: bool) -> Iterator[str]:
         yield f"unknown: {one_line(note)}"
 
 
-@click.command()
-@shared_options
-@click.pass_obj
+@command()
 def version(invocation: Invocation) -> None:
     """Print the version."""
     if invocation.as_json:

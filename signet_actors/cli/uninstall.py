@@ -23,7 +23,7 @@ from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.harnesses.registry import HARNESSES
 from signet_actors.cli.import_progress import cache_directory
 from signet_actors.cli.installed_program import other_program
-from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.invocation import command
 from signet_actors.cli.lifecycle import stop_daemon, stop_timeout_s
 from signet_actors.cli.presentation import (
     ask_confirmation,
@@ -90,11 +90,9 @@ class Plan:
     stays: list[str] = field(default_factory=list)
 
 
-@click.command()
+@command()
 @click.option("--data", is_flag=True, help="Also delete the memories and everything else that the daemon keeps.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@shared_options
-@click.pass_obj
 def uninstall(invocation: Invocation, data: bool, yes: bool) -> None:
     """Take Signet out of this machine: service, daemon, connected programs.
 

@@ -189,7 +189,6 @@ class MarkdownEdits:
     """The files whose memories the daemon has. ``export`` returns the lines of an export of now."""
 
     client: DaemonClient
-    agent: str | None
     export: Callable[[], bytes]
     changed: int = 0
     unchanged: int = 0
@@ -231,8 +230,8 @@ class MarkdownEdits:
             return
         target = memory_path(stored["id"])
         try:
-            version = self.client.get(target, agentId=self.agent).body["version"]
-            body = {**edits, "reason": REASON, "if_version": version, "agentId": self.agent}
+            version = self.client.get(target).body["version"]
+            body = {**edits, "reason": REASON, "if_version": version}
             self.client.send("PATCH", target, body).confirm("status", "updated", "no_changes")
         except RequestRefused as error:
             if error.code in EXIT_CODES:  # try the whole import again
