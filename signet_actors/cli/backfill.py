@@ -13,20 +13,23 @@ import json
 import os
 import time
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import click
 import msgspec
 
+from signet_actors.cli.connection import DaemonClient, DaemonReply
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.import_progress import cache_directory
-from signet_actors.cli.invocation import HarnessName, command
+from signet_actors.cli.invocation import HarnessName, Invocation, command
 from signet_actors.cli.past_sessions import chat_export, line_files, opencode
-from signet_actors.cli.past_sessions.session import Message, PastSession, Unreadable
+from signet_actors.cli.past_sessions.line_files import Message, PastSession, Unreadable
 from signet_actors.cli.presentation import (
+    SINCE,
     ask_confirmation,
     counted,
     one_line,
@@ -35,21 +38,13 @@ from signet_actors.cli.presentation import (
     print_result,
     progress_bar,
     size_text,
+    time_text,
 )
 from signet_actors.cli.tables import Column, print_table
-from signet_actors.cli.times import SINCE, time_text
 from signet_actors.config.regular_file import read_regular
 from signet_actors.domain.timestamps import epoch_ms, iso, local_time
 from signet_actors.errors import ConfigError, ErrorCode, OutcomeUnknown, RequestRefused, SignetError
 from signet_actors.runtime.file_draft import replace_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from signet_actors.cli.connection import DaemonClient
-    from signet_actors.cli.invocation import Invocation
-    from signet_actors.cli.reply import DaemonReply
-
 
 SOURCES: Final[Mapping[str, Callable[[Mapping[str, str]], Iterator[PastSession]]]] = {
     "claude-code": line_files.claude_code,
@@ -209,12 +204,7 @@ def _store_all(
 
 
 def _store(
-    client: DaemonClient,
-    session: PastSession,
-    outcome: Outcome,
-    progress: BackfillProgress,
-    *,
-    by_path: bool,
+    client: DaemonClient, session: PastSession, outcome: Outcome, progress: BackfillProgress, *, by_path: bool
 ) -> None:
     """Send one session, and count what became of it."""
     about = {

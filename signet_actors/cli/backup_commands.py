@@ -16,40 +16,37 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
+from signet_actors.cli.connection import DaemonClient, DaemonReply
 from signet_actors.cli.daemon_process import refuse_locked
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.export import new_output, refuse_target
 from signet_actors.cli.importers.source import DATABASE_MAGIC
-from signet_actors.cli.invocation import command
+from signet_actors.cli.invocation import Invocation, command
 from signet_actors.cli.presentation import (
     ask_confirmation,
     below_home,
     counted,
+    full_time_text,
     on_terminal,
     one_line,
     print_json,
     print_message,
     print_result,
     size_text,
+    time_text,
 )
 from signet_actors.cli.status import duration
-from signet_actors.cli.tables import Column, print_table
-from signet_actors.cli.times import full_time_text, time_text
+from signet_actors.cli.tables import Column, print_records
 from signet_actors.config.load import load_config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import parse_backup_name, surplus
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ExitCode, InvalidRequest, SignetError, Unavailable
 from signet_actors.runtime.fsync import fsync_path
-
-if TYPE_CHECKING:
-    from signet_actors.cli.connection import DaemonClient
-    from signet_actors.cli.invocation import Invocation
-    from signet_actors.cli.reply import DaemonReply
 
 POLL_S = 0.2
 WRITER = (sys.executable, "-P", "-m", "signet_actors.writer")
@@ -370,24 +367,20 @@ def run_writer_tool(
     return ran.returncode, result if isinstance(result, dict) else {}
 
 
+BACKUPS: Final = (
+    Column("backup", "name"),
+    Column("made", "madeAt", time_text),
+    Column("schema", "schemaVersion", drop=1, right=True),
+    Column("size", "bytes", lambda size: size_text(size) if on_terminal() else size, right=True),
+)
+
+
 def _print_backups(invocation: Invocation, answer: DaemonReply) -> None:
     rows = answer.records("backups")
     if invocation.as_json:
         print_json(answer.body)
         return
-    print_table(
-        ("backup", "made", Column("schema", drop=1, right=True), Column("size", right=True)),
-        [
-            (
-                row.get("name"),
-                time_text(row.get("madeAt")),
-                row.get("schemaVersion"),
-                size_text(row.get("bytes")) if on_terminal() else row.get("bytes"),
-            )
-            for row in rows
-        ],
-        none="There are no backups.",
-    )
+    print_records(BACKUPS, rows, none="There are no backups.")
     running = answer.body.get("running")
     if running:
         print_message(f"{running} is in progress: {answer.body.get('phase')}.")

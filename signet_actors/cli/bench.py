@@ -19,29 +19,23 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.edited_text import exit_on_signals
-from signet_actors.cli.invocation import command, group
+from signet_actors.cli.invocation import Invocation, command, group
 from signet_actors.cli.lifecycle import launch, wait_until_ready
 from signet_actors.cli.presentation import print_json, print_message
 from signet_actors.cli.tables import print_table
 from signet_actors.config.daemon_address import Address, recorded_address
 from signet_actors.config.workspace import CONFIG_FILE_NAME
 from signet_actors.errors import Unavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from signet_actors.cli.invocation import Invocation
-
 
 CLIENTS = 8
 STORE_S = 240.0
@@ -276,10 +270,7 @@ class TemporaryDaemon:
 @contextlib.contextmanager
 def temporary_daemon(environ: Mapping[str, str]) -> Iterator[TemporaryDaemon]:
     """Yield a daemon that is not started yet, and remove every trace of it afterwards."""
-    with (
-        exit_on_signals(),
-        tempfile.TemporaryDirectory(prefix="signet-", ignore_cleanup_errors=True) as directory,
-    ):
+    with exit_on_signals(), tempfile.TemporaryDirectory(prefix="signet-", ignore_cleanup_errors=True) as directory:
         daemon = TemporaryDaemon(Path(directory), environ)
         try:
             yield daemon

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from signet_actors.cli.invocation import AGENT, SHARED, group
+from signet_actors.cli.invocation import AGENT, SHARED, Invocation, group
 from signet_actors.cli.presentation import print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from msgspec import Struct
 
-    from signet_actors.cli.invocation import Invocation
     from signet_actors.operations.operation import Operation
     from signet_actors.operations.request_reader import RequestField
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
 
 from signet_actors.cli.edited_text import edited_text
-from signet_actors.cli.invocation import command, group
+from signet_actors.cli.invocation import Invocation, command, group
 from signet_actors.cli.presentation import counted, print_json, print_message, print_result, printable
 from signet_actors.config.load import InvalidConfig, effective_mapping, load_config, restart_values
 from signet_actors.config.schema import Config
@@ -25,11 +26,6 @@ from signet_actors.config.workspace_holder import lock_held
 from signet_actors.config.yaml_file import UnreadableYaml, parse_yaml
 from signet_actors.errors import ConfigError, SignetError
 from signet_actors.runtime.file_draft import replace_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from signet_actors.cli.invocation import Invocation
 
 
 @group()
@@ -55,10 +51,7 @@ def show(invocation: Invocation) -> None:
 def path(invocation: Invocation) -> None:
     """Print the path of the configuration file, even if it does not exist yet."""
     file = Workspace(invocation.workspace).config_file
-    if invocation.as_json:
-        print_json({"path": str(file), "exists": file.is_file()})
-    else:
-        click.echo(file)
+    invocation.print_done({"path": str(file), "exists": file.is_file()}, str(file))
 
 
 @command(config)
@@ -101,12 +94,10 @@ def set_(invocation: Invocation, key: str, value: str) -> None:
         raise ConfigError("\n".join(error.problems)) from error
     _checked(after)
     _replace(file, before, after)
-    if invocation.as_json:
-        print_json({"path": str(file), "key": key, "changed": after != before})
-    elif after == before:
-        print_result(f"{file}: {key} has this value already; nothing was changed.")
-    else:
-        print_result(f"{file}: {key} is set. {_how_to_apply(invocation.workspace, before, after)}")
+    told = f"is set. {_how_to_apply(invocation.workspace, before, after)}"
+    if after == before:
+        told = "has this value already; nothing was changed."
+    invocation.print_done({"path": str(file), "key": key, "changed": after != before}, f"{file}: {key} {told}")
 
 
 @command(config)

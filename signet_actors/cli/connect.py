@@ -9,7 +9,7 @@ import json
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -25,7 +25,7 @@ from signet_actors.cli.harnesses.plugins import INSTALL, plugin_files, write_plu
 from signet_actors.cli.harnesses.registry import HARNESSES, Harness
 from signet_actors.cli.harnesses.server_entry import NAME
 from signet_actors.cli.installed_program import gone_program, installed_program, is_program, other_program
-from signet_actors.cli.invocation import HarnessName, command
+from signet_actors.cli.invocation import HarnessName, Invocation, command
 from signet_actors.cli.presentation import (
     ask_confirmation,
     below_home,
@@ -42,7 +42,6 @@ from signet_actors.hook.spool import Spool
 
 if TYPE_CHECKING:
     from signet_actors.cli.harnesses.settings_file import Change
-    from signet_actors.cli.invocation import Invocation
 
 NAMES = tuple(harness.name for harness in HARNESSES)
 PAST_SESSIONS = ("claude-code", "codex", "gemini", "qwen", "opencode")
@@ -117,13 +116,11 @@ def _connect(invocation: Invocation, harness: Harness, given: str | None, *, yes
         print_message(
             f"{harness.title} is not on this machine (no `{harness.program}` on PATH); it is connected anyway."
         )
-    if invocation.as_json:
-        _print_changed(harness, CONNECTED, needed)
-    elif needed:
-        print_result(f"✓ Connected {harness.title}: {_parts(harness, problem)} ({_paths(invocation, needed)})")
-    else:
+    told = f"Connected {harness.title}: {_parts(harness, problem)} ({_paths(invocation, needed)})"
+    if not needed:
         path = below_home(str(harness.settings(invocation.environ).path), invocation.environ)
-        print_result(f"✓ {harness.title} is connected already ({path})")
+        told = f"{harness.title} is connected already ({path})"
+    invocation.print_done(_changed(harness, CONNECTED, needed), f"✓ {told}")
     if needed:
         print_message(harness.after_connect)
         print_message(f"`signet connect {harness.name} --check` shows whether it works.")
@@ -183,12 +180,10 @@ def disconnect(invocation: Invocation, harness: str, dry_run: bool) -> None:
         _print_diff(invocation, chosen, changes, files_with_identity(invocation, chosen))
         return
     needed = disconnect_harness(invocation, chosen)
-    if invocation.as_json:
-        _print_changed(chosen, NOT_CONNECTED, needed)
-    elif needed:
-        print_result(f"✓ Disconnected {chosen.title} ({_paths(invocation, needed)})")
-    else:
-        print_result(f"✓ {chosen.title} is not connected")
+    told = (
+        f"Disconnected {chosen.title} ({_paths(invocation, needed)})" if needed else f"{chosen.title} is not connected"
+    )
+    invocation.print_done(_changed(chosen, NOT_CONNECTED, needed), f"✓ {told}")
 
 
 def disconnect_harness(invocation: Invocation, harness: Harness) -> list[Change]:
@@ -209,8 +204,8 @@ def _paths(invocation: Invocation, changes: list[Change]) -> str:
     return ", ".join(below_home(str(change.file.path), invocation.environ) for change in changes)
 
 
-def _print_changed(harness: Harness, state: str, changes: list[Change]) -> None:
-    print_json({"harness": harness.name, "state": state, "changed": [str(change.file.path) for change in changes]})
+def _changed(harness: Harness, state: str, changes: list[Change]) -> dict[str, Any]:
+    return {"harness": harness.name, "state": state, "changed": [str(change.file.path) for change in changes]}
 
 
 def _print_diff(invocation: Invocation, harness: Harness, changes: list[Change], files: list[Path]) -> None:
@@ -233,10 +228,7 @@ def _make_plugin(invocation: Invocation, name: str, directory: Path) -> None:
     if invocation.workspace_option:
         options += ["--workspace", str(invocation.workspace)]
     write_plugin(directory, plugin_files(name, options))
-    if invocation.as_json:
-        print_json({"harness": name, "plugin": str(directory)})
-    else:
-        print_result(f"Made the plugin {printable(str(directory))}.")
+    invocation.print_done({"harness": name, "plugin": str(directory)}, f"Made the plugin {printable(str(directory))}.")
     print_message(printable(INSTALL[name].format(directory=shlex.quote(str(directory)))))
     print_message("It runs `signet` (and `signet-hook`, if it has hooks), which must be on the program's PATH.")
     for harness in HARNESSES:

@@ -19,15 +19,18 @@ import subprocess
 import threading
 import time
 import uuid
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.exit_codes import NOT_RUNNING, REFUSED
 from signet_actors.cli.harnesses.hook_settings import command_words
 from signet_actors.cli.harnesses.identity_files import unread_files
 from signet_actors.cli.harnesses.server_entry import is_our_server, server_words
+from signet_actors.cli.invocation import Invocation
 from signet_actors.cli.presentation import below_home, on_terminal, one_line, print_result, printable, wrapped
 from signet_actors.cli.tables import print_wrapped
 from signet_actors.domain.session_keys import CHECK_PREFIX
@@ -35,11 +38,7 @@ from signet_actors.errors import DaemonNotRunning, RequestRefused, SignetError
 from signet_actors.hook.harness_events import STARTS_WITH_PROMPT, is_switched_off
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from signet_actors.cli.connection import DaemonClient
     from signet_actors.cli.harnesses.registry import Harness
-    from signet_actors.cli.invocation import Invocation
 
 
 OK, NOTE, FAILED = "✓", "!", "✗"

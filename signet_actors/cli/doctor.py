@@ -15,6 +15,7 @@ import shutil
 import socket
 import stat
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,9 +37,8 @@ from signet_actors.cli.doctor_findings import (
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.harnesses.identity_files import unread_files
 from signet_actors.cli.harnesses.registry import HARNESSES, connected_titles
-from signet_actors.cli.invocation import command
-from signet_actors.cli.presentation import ask_confirmation, below_home, counted, mark, print_json, size_text
-from signet_actors.cli.providers import (
+from signet_actors.cli.invocation import Invocation, command
+from signet_actors.cli.pipeline import (
     MODELS_OF_ENGLISH,
     STATUS_PATH,
     accepts_calls,
@@ -47,6 +47,7 @@ from signet_actors.cli.providers import (
     model_remedy,
     model_text,
 )
+from signet_actors.cli.presentation import ask_confirmation, below_home, counted, mark, print_json, size_text
 from signet_actors.cli.status import LOW_DISK_BYTES, is_optional_start
 from signet_actors.cli.tables import print_wrapped
 from signet_actors.config.daemon_address import recorded_address
@@ -62,9 +63,6 @@ from signet_actors.runtime.socket_uids import listener_uids
 from signet_actors.runtime.supervision.listener import MAX_PORT, TakenPort
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from signet_actors.cli.invocation import Invocation
     from signet_actors.config.schema import Config
 
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103

@@ -15,6 +15,7 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,24 +23,20 @@ from typing import TYPE_CHECKING, Any
 
 import signet_actors
 from signet_actors.cli.backup_commands import back_up, run_writer_tool, start_writer_tool
+from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.daemon_process import running_tool
 from signet_actors.cli.harnesses.hook_settings import PROGRAM
-from signet_actors.cli.harnesses.registry import HARNESSES
+from signet_actors.cli.harnesses.registry import HARNESSES, Harness
 from signet_actors.cli.harnesses.server_entry import NAME
 from signet_actors.cli.installed_program import gone_program, installed_program, is_program, other_program, same_program
-from signet_actors.cli.presentation import counted
+from signet_actors.cli.presentation import age_text, counted
 from signet_actors.cli.service_managers import service_manager
-from signet_actors.cli.times import age_text
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import newest_first
 from signet_actors.errors import ExitCode, SignetError
 from signet_actors.runtime.connected_harnesses import read_connected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from signet_actors.cli.connection import DaemonClient
-    from signet_actors.cli.harnesses.registry import Harness
     from signet_actors.config.schema import Config
 
 

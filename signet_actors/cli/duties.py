@@ -6,35 +6,48 @@ Source: architecture.txt "Retention", "POST /api/repair/retention-sweep"; docs/g
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
+from signet_actors.cli.connection import DaemonReply, print_answer
 from signet_actors.cli.exit_codes import REFUSED
-from signet_actors.cli.invocation import command, group
+from signet_actors.cli.invocation import Invocation, command, group
 from signet_actors.cli.presentation import (
     emphasised,
+    full_time_text,
     on_terminal,
     one_line,
     print_message,
     print_result,
     printable,
     size_text,
+    time_text,
 )
-from signet_actors.cli.reply import print_answer
-from signet_actors.cli.tables import Column, print_fields, print_table
-from signet_actors.cli.times import full_time_text, time_text
+from signet_actors.cli.tables import Column, print_fields, print_records
 from signet_actors.errors import ErrorCode, RequestRefused
-
-if TYPE_CHECKING:
-    from signet_actors.cli.invocation import Invocation
-    from signet_actors.cli.reply import DaemonReply
-
 
 STATUS: Final = "/api/synthesis/status"
 POLL_S: Final = 0.5
 LONGEST_S: Final = 1_800.0
 _COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def _changed(is_edited: Any) -> str:
+    return ("by you" if on_terminal() else "changed by you") if is_edited else ""
+
+
+VERSIONS: Final = (
+    Column("former version", "name"),
+    Column("kept", "keptAt", time_text, drop=1),
+    Column("size", "bytes", size_text, right=True),
+    Column("changed", "edited", _changed),
+)
+STEPS: Final = (
+    "step",
+    Column("purged", "count", right=True),
+    Column("", "more", lambda more: "more left" if more else ""),
+)
 
 
 @group()
@@ -47,8 +60,7 @@ def show_status(invocation: Invocation) -> None:
     """Show when MEMORY.md was made, by whom, and its former versions."""
     answer = invocation.client().get(STATUS)
     versions = answer.records("versions")
-    if invocation.as_json:
-        print_answer(answer)
+    if invocation.has_printed(answer):
         return
     body = answer.body
     print_fields(
@@ -63,20 +75,8 @@ def show_status(invocation: Invocation) -> None:
         )
     )
     if versions:
-        changed = "by you" if on_terminal() else "changed by you"
         click.echo()
-        print_table(
-            ("former version", Column("kept", drop=1), Column("size", right=True), "changed"),
-            [
-                (
-                    version.get("name"),
-                    time_text(version.get("keptAt")),
-                    size_text(version.get("bytes")),
-                    changed if version.get("edited") else "",
-                )
-                for version in versions
-            ],
-        )
+        print_records(VERSIONS, versions)
 
 
 @command(synthesis, agent=True)
@@ -125,8 +125,7 @@ def diff(invocation: Invocation, version: str | None) -> None:
     answer = invocation.client().get("/api/synthesis/diff", version=version)
     if "diff" not in answer.body:
         raise answer.malformed("no diff")
-    if invocation.as_json:
-        print_answer(answer)
+    if invocation.has_printed(answer):
         return
     text = answer.body.get("diff")
     if text is None:
@@ -161,13 +160,9 @@ def sweep(invocation: Invocation, confirm_clock: bool) -> None:
     answer = invocation.client(timeout_s=120).send("POST", "/api/repair/retention-sweep", body)
     answer.confirm("success", True, False)
     steps = answer.records("steps")
-    if invocation.as_json:
-        print_answer(answer)
+    if invocation.has_printed(answer):
         return
-    print_table(
-        ("step", Column("purged", right=True), ""),
-        [(step.get("step"), step.get("count"), "more left" if step.get("more") else "") for step in steps],
-    )
+    print_records(STEPS, steps)
     if answer.body.get("message") and (on_terminal() or not answer.body["success"]):
         print_message(one_line(answer.body["message"]))
     if not answer.body["success"]:

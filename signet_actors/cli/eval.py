@@ -10,9 +10,10 @@ Source: docs/cli.md "Measuring recall"; docs/quality.md "How it is measured".
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -20,7 +21,7 @@ from signet_actors.cli.bench import TemporaryDaemon, spread, temporary_daemon
 from signet_actors.cli.config import yaml_lines
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.eval_run import Answers, FilledStore, ask, export_memories, fill, wait_for_vectors
-from signet_actors.cli.invocation import command
+from signet_actors.cli.invocation import Invocation, command
 from signet_actors.cli.presentation import counted, print_json, print_message
 from signet_actors.cli.tables import Column, print_table
 from signet_actors.config.keys import keys
@@ -36,12 +37,6 @@ from signet_actors.domain.evaluation.measures import measure_names
 from signet_actors.domain.evaluation.own_questions import own_questions
 from signet_actors.domain.evaluation.question_set import QuestionSet, evenly_chosen, read_question_lines
 from signet_actors.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from signet_actors.cli.invocation import Invocation
-
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
 OWN_QUESTIONS = 200
@@ -179,11 +174,7 @@ def read_questions(path: Path) -> QuestionSet:
 
 
 def _measure(
-    invocation: Invocation,
-    daemon: TemporaryDaemon,
-    plans: Sequence[Plan],
-    asked: QuestionSet,
-    limit: int,
+    invocation: Invocation, daemon: TemporaryDaemon, plans: Sequence[Plan], asked: QuestionSet, limit: int
 ) -> Measured:
     """Fill the daemon, and ask the questions once for each plan.
 
@@ -223,7 +214,9 @@ def _print(invocation: Invocation, measured: Measured) -> None:
         if len(measured.plans) > 1:
             cells = map(_difference, measured.differences(places))
             rows.append((kind, "difference", str(len(places)), *cells))
-    print_table(("questions", "configuration", Column("count", 1, right=True), *(f"{name} %" for name in names)), rows)
+    print_table(
+        ("questions", "configuration", Column("count", drop=1, right=True), *(f"{name} %" for name in names)), rows
+    )
     stored = counted(measured.store.memories, "memory", "memories")
     print_message(f"{stored}. In brackets: 95 % confidence interval. *: not by chance.")
     for plan, answers in zip(measured.plans, measured.answers, strict=True):
@@ -285,10 +278,7 @@ TAKEN_OVER: tuple[tuple[str, ...], ...] = (
 )
 """Sections of the user's configuration that the measured daemon has."""
 
-WITHOUT_MODELS: tuple[tuple[str, ...], ...] = (
-    (*PIPELINE, "enabled"),
-    (*PIPELINE, "reranker", "useExtractionModel"),
-)
+WITHOUT_MODELS: tuple[tuple[str, ...], ...] = ((*PIPELINE, "enabled"), (*PIPELINE, "reranker", "useExtractionModel"))
 """Switches that are off in the measured daemon."""
 
 

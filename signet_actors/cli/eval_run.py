@@ -10,21 +10,17 @@ import io
 import json
 import time
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from signet_actors.cli.connection import DaemonClient, DaemonReply
 from signet_actors.cli.export import export_lines
 from signet_actors.cli.import_export import CLIENT_WAIT_S, batches, send_batch
 from signet_actors.cli.presentation import one_line, print_message, progress_bar
 from signet_actors.domain.evaluation.measures import scores
 from signet_actors.domain.evaluation.question_set import Question, QuestionSet, StoredText
 from signet_actors.errors import InvalidRequest, Unavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from signet_actors.cli.connection import DaemonClient
-    from signet_actors.cli.reply import DaemonReply
 
 IDLE_S = 20.0
 """Vectors that do not come within this time after the last one are not waited for."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 import click
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "up": ("signet up", "signet up --workspace ~/work-agents"),
@@ -34,10 +32,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "sessions": ("signet sessions", "signet sessions --project . -n 5"),
     "history": ("signet history 01a2059b-7c1e",),
-    "edit": (
-        "signet edit 01a2059b-7c1e",
-        'signet edit 01a2059b-7c1e --content "Prefers Emacs" --reason "asked again"',
-    ),
+    "edit": ("signet edit 01a2059b-7c1e", 'signet edit 01a2059b-7c1e --content "Prefers Emacs" --reason "asked again"'),
     "forget": ("signet forget 01a2059b-7c1e", "signet forget --tags scratch --since 'last week' --preview"),
     "recover": ("signet recover 01a2059b-7c1e", "signet recover 01a2059b-7c1e 01a2059b-9d03-7c41"),
     "export": (

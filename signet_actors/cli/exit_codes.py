@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signet_actors.errors import (
     ConfigError,
@@ -12,11 +12,9 @@ from signet_actors.errors import (
     ExitCode,
     OutcomeUnknown,
     RequestRefused,
+    SignetError,
     WorkspaceLocked,
 )
-
-if TYPE_CHECKING:
-    from signet_actors.errors import SignetError
 
 REFUSED = 1
 USAGE = 2

@@ -12,24 +12,18 @@ import json
 import os
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from signet_actors.cli.invocation import command
-from signet_actors.cli.presentation import counted, print_bytes, print_json, print_result, progress_bar
+from signet_actors.cli.connection import DaemonClient
+from signet_actors.cli.invocation import Invocation, command
+from signet_actors.cli.presentation import counted, print_bytes, progress_bar
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import SignetError
 from signet_actors.runtime.file_draft import FileDraft
 from signet_actors.runtime.fsync import fsync_path
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from signet_actors.cli.connection import DaemonClient
-    from signet_actors.cli.invocation import Invocation
-
 
 PAGE_LINES = 500
 
@@ -58,7 +52,9 @@ def export(invocation: Invocation, file: str, markdown: bool, scope: str | None)
     else:
         refuse_target(path, invocation.workspace)
         count = _export_to_file(client, path, scope)
-    _report_export(invocation, count, path)
+    invocation.print_done(
+        {"exported": count, "file": str(path)}, f"Exported {counted(count, 'memory', 'memories')} to {path}."
+    )
 
 
 def _export_markdown(invocation: Invocation, client: DaemonClient, path: Path, scope: str | None) -> None:
@@ -75,14 +71,9 @@ def _export_markdown(invocation: Invocation, client: DaemonClient, path: Path, s
 
         count = export_lines(client, write, scope, advance)
         directory.finish()
-    _report_export(invocation, count, path)
-
-
-def _report_export(invocation: Invocation, count: int, path: Path) -> None:
-    if invocation.as_json:
-        print_json({"exported": count, "file": str(path)})
-    else:
-        print_result(f"Exported {counted(count, 'memory', 'memories')} to {path}.")
+    invocation.print_done(
+        {"exported": count, "file": str(path)}, f"Exported {counted(count, 'memory', 'memories')} to {path}."
+    )
 
 
 def _export_to_stream(client: DaemonClient, path: Path, scope: str | None) -> int:
@@ -108,10 +99,7 @@ def _export_to_file(client: DaemonClient, path: Path, scope: str | None) -> int:
 
 
 def export_lines(
-    client: DaemonClient,
-    write: Callable[[bytes], object],
-    scope: str | None,
-    advance: Callable[[int], None],
+    client: DaemonClient, write: Callable[[bytes], object], scope: str | None, advance: Callable[[int], None]
 ) -> int:
     """Write the header and every memory, page by page; return how many memories there are."""
     count = -1  # do not count the header line

@@ -17,25 +17,30 @@ import re
 import sys
 import tempfile
 from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.export import export_lines
-from signet_actors.cli.import_file import ask_about_other_projects, format_of, refuse_other_name, refuse_without_line
 from signet_actors.cli.import_progress import (
     CONNECTIONS,
     COUNTS,
     Batch,
     ImportProgress,
     ImportState,
+    ask_about_other_projects,
     cache_directory,
+    format_of,
+    refuse_other_name,
+    refuse_without_line,
     totals,
 )
-from signet_actors.cli.invocation import command, project_option
+from signet_actors.cli.invocation import Invocation, command, project_option
 from signet_actors.cli.presentation import (
     counted,
     on_terminal,
@@ -48,11 +53,7 @@ from signet_actors.cli.presentation import (
 from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused, SignetError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from signet_actors.cli.connection import DaemonClient
     from signet_actors.cli.importers.signet_markdown import MarkdownEdits
-    from signet_actors.cli.invocation import Invocation
 
 FORMAT, FORMAT_VERSION = "signet-memories", 1
 BATCH_LINES = 500

@@ -9,20 +9,18 @@ import functools
 import os
 import re
 import shlex
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from signet_actors.cli.presentation import on_terminal, one_line, print_message
-from signet_actors.cli.times import SINCE, UNTIL
+from signet_actors.cli.presentation import SINCE, UNTIL, on_terminal, one_line, print_json, print_message, print_result
 from signet_actors.config.suggest import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from signet_actors.cli.connection import DaemonClient
+    from signet_actors.cli.connection import DaemonClient, DaemonReply
     from signet_actors.config.daemon_address import Address
 
 
@@ -142,6 +140,23 @@ class Invocation:
             return command[1] + "".join(f"{shlex.quote(option)} " for option in options) + command[2]
 
         return _COMMAND.sub(with_options, text)
+
+    def has_printed(self, answer: DaemonReply) -> bool:
+        """Print the daemon's reply if JSON is wanted; return whether it is."""
+        from signet_actors.cli.connection import print_answer  # noqa: PLC0415 - same reason
+
+        if self.as_json:
+            print_answer(answer)
+        return self.as_json
+
+    def print_done(self, done: DaemonReply | Mapping[str, Any], text: str) -> None:
+        """Print what the command did: the reply or the mapping if JSON is wanted, else the text."""
+        if not self.as_json:
+            print_result(text)
+        elif isinstance(done, Mapping):
+            print_json(done)
+        else:
+            self.has_printed(done)
 
     def client(self, address: Address | None = None, *, timeout_s: float = 30.0) -> DaemonClient:
         """Return a client of the daemon, closed when the command ends; raise DaemonNotRunning if there is no daemon."""

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,13 +22,12 @@ import click
 
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.daemon_process import is_in_container, refuse_locked, running_tool, supervisor_pid
-from signet_actors.cli.invocation import command
+from signet_actors.cli.invocation import Invocation, command
 from signet_actors.cli.presentation import (
     OutputFailed,
     can_animate,
     console,
     discard_output,
-    print_json,
     print_message,
     print_result,
     printable,
@@ -40,9 +40,6 @@ from signet_actors.config.workspace_holder import lock_held
 from signet_actors.errors import ConfigError, DaemonNotRunning, ExitCode, SignetError, Unavailable, WorkspaceLocked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from signet_actors.cli.invocation import Invocation
     from signet_actors.cli.service_managers import ServiceManager
 
 SUPERVISOR = (sys.executable, "-P", "-m", "signet_actors.supervisor")
@@ -95,12 +92,8 @@ def stop(invocation: Invocation, timeout: float | None, now: bool) -> None:
     """Stop the daemon after it has finished running work."""
     workspace = invocation.workspace
     pid = stop_daemon(workspace, timeout or stop_timeout_s(invocation), now=now)
-    if invocation.as_json:
-        print_json({"stopped": pid is not None, "pid": pid})
-    elif pid is None:
-        print_result(f"No daemon runs on {workspace}.")
-    else:
-        print_result(f"Stopped (pid {pid}).")
+    told = f"No daemon runs on {workspace}." if pid is None else f"Stopped (pid {pid})."
+    invocation.print_done({"stopped": pid is not None, "pid": pid}, told)
 
 
 @command()
@@ -254,12 +247,9 @@ def _print_started(invocation: Invocation, workspace: Path, how: str) -> None:
     """Print where the daemon listens. That it runs is a success, even if standard output takes nothing."""
     address, pid = recorded_address(workspace), supervisor_pid(workspace)
     try:
-        if invocation.as_json:
-            print_json({"running": True, "pid": pid, "url": str(address), "workspace": str(workspace)})
-        else:
-            print_result(
-                f"The daemon {'is ' if how.startswith('ready') else ''}{how}: {address} (pid {pid}, {workspace})"
-            )
+        body = {"running": True, "pid": pid, "url": str(address), "workspace": str(workspace)}
+        is_ready = "is " if how.startswith("ready") else ""
+        invocation.print_done(body, f"The daemon {is_ready}{how}: {address} (pid {pid}, {workspace})")
     except OutputFailed as error:
         discard_output()
         print_message(f"The daemon runs (pid {pid}), but standard output cannot be written: {error.strerror}.")

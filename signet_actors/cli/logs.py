@@ -10,22 +10,17 @@ import json
 import os
 import stat
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
-from signet_actors.cli.invocation import command
-from signet_actors.cli.presentation import in_colour, one_line, print_bytes, print_message
+from signet_actors.cli.invocation import Invocation, command
+from signet_actors.cli.presentation import clock_text, in_colour, one_line, print_bytes, print_message
 from signet_actors.cli.tables import print_wrapped
-from signet_actors.cli.times import clock_text
 from signet_actors.config.workspace import Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from signet_actors.cli.invocation import Invocation
 
 LEVELS = {"debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40, "critical": 50}
 COLOURS = {"debug": "bright_black", "warn": "yellow", "warning": "yellow", "error": "red", "critical": "red"}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import click
 
@@ -30,9 +31,6 @@ from signet_actors.cli.presentation import (
 from signet_actors.errors import ExitCode, RequestRefused, SignetError
 from signet_actors.runtime.processes.terminal import open_standard_streams
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     # name, module, attribute, help line
     ("up", "lifecycle", "up", "Run the daemon in the foreground."),
@@ -45,7 +43,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("search", "recall", "search", "Find memories that contain all the words."),
     ("list", "memories", "list_memories", "List memories, newest first."),
     ("show", "show", "show", "Show one memory in full, or what was said in a session."),
-    ("sessions", "sessions", "sessions", "List past sessions, the latest first."),
+    ("sessions", "show", "sessions", "List past sessions, the latest first."),
     ("history", "show", "history", "Show what happened to a memory, oldest first."),
     ("edit", "memory_changes", "edit", "Change a memory."),
     ("forget", "memory_changes", "forget", "Delete memories, recoverable for 30 days unless --permanently."),
@@ -54,19 +52,9 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("import", "import_export", "import_", "Store notes (Markdown), or the memories of a file."),
     ("backfill", "backfill", "backfill", "Store the past sessions of your agents as transcripts."),
     ("pipeline", "pipeline", "pipeline", "Show the pipeline's status and runs; undo a run."),
-    (
-        "providers",
-        "providers",
-        "providers",
-        "Show each stage's model, its state, and today's usage.",
-    ),
+    ("providers", "pipeline", "providers", "Show each stage's model, its state, and today's usage."),
     ("review", "proposals", "review", "Approve or reject the pipeline's proposals."),
-    (
-        "synthesis",
-        "duties",
-        "synthesis",
-        "Show when MEMORY.md was made and what changed; make it now.",
-    ),
+    ("synthesis", "duties", "synthesis", "Show when MEMORY.md was made and what changed; make it now."),
     ("logs", "logs", "logs", "Show the daemon's log, or follow it."),
     ("config", "config", "config", "Show, check or change the configuration."),
     ("retention", "duties", "retention", "Run the periodic clean-up now."),
@@ -81,7 +69,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("connect", "connect", "connect", "Have a program that runs agents call Signet by itself."),
     ("disconnect", "connect", "disconnect", "Remove Signet from the settings of a program."),
     ("service", "service", "service", "Run the daemon as a service, which starts when you log in."),
-    ("uninstall", "uninstall", "uninstall", "Take Signet out of this machine: service, daemon, connected programs."),
+    ("uninstall", "setup", "uninstall", "Take Signet out of this machine: service, daemon, connected programs."),
     ("hook", "mcp", "hook", "Send what a harness reports on standard input to the daemon."),
     ("completion", "help", "completion", "Print the completion script for a shell."),
     ("help", "help", "help_", "Explain a command."),

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import inspect
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import click
 
 from signet_actors.cli.examples import EXAMPLES
 from signet_actors.cli.main import cli
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 GLOBAL = ("json", "url", "workspace", "agent")
 """Options of every command, which the page explains once."""

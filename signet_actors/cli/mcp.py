@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote_to_bytes
@@ -18,16 +19,13 @@ from urllib.parse import unquote_to_bytes
 import click
 
 from signet_actors.cli.exit_codes import INTERRUPTED
-from signet_actors.cli.invocation import command
+from signet_actors.cli.invocation import Invocation, command
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.errors import ErrorCode, InvalidRequest, RequestRefused
 from signet_actors.hook.harness_events import is_switched_off
 from signet_actors.runtime.local_zone import LOCAL_ZONE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from signet_actors.cli.invocation import Invocation
     from signet_actors.mcp.server import Performed
     from signet_actors.operations.tools import ToolRequest
 

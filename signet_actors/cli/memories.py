@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from signet_actors.cli.connection import DaemonReply
 from signet_actors.cli.invocation import (
+    Invocation,
     command,
     filter_options,
     page_options,
@@ -22,20 +24,17 @@ from signet_actors.cli.invocation import (
 )
 from signet_actors.cli.memory_rows import SEPARATOR, print_memories, project_name, short_id, short_ids
 from signet_actors.cli.presentation import (
+    SINCE,
+    UNTIL,
     counted,
     on_terminal,
     one_line,
     print_message,
     print_result,
     tags_text,
+    time_text,
 )
-from signet_actors.cli.reply import print_answer
-from signet_actors.cli.times import SINCE, UNTIL, time_text
 from signet_actors.errors import ErrorCode, RequestRefused
-
-if TYPE_CHECKING:
-    from signet_actors.cli.invocation import Invocation
-    from signet_actors.cli.reply import DaemonReply
 
 SHOWN_SIMILAR_CHARS = 60
 MAX_INPUT_BYTES = 64 * 1024 * 1024
@@ -57,7 +56,7 @@ def read_text(words: tuple[str, ...]) -> str:
 
 @command(agent=True)
 @click.argument("text", nargs=-1, required=True)
-@click.option("--type", "type_", metavar="TYPE", help="fact, preference, decision, rule, … (default: inferred).")
+@click.option("--type", metavar="TYPE", help="fact, preference, decision, rule, … (default: inferred).")
 @click.option("--tags", "-t", multiple=True, metavar="A,B", help="Tags, separated by commas; may be repeated.")
 @click.option("--importance", "-i", type=click.FloatRange(0, 1), help="Importance from 0 to 1 (default 0.8).")
 @click.option("--who", default="user", show_default=True, help="Author of the memory.")
@@ -70,40 +69,26 @@ def read_text(words: tuple[str, ...]) -> str:
 )
 @click.option("--critical", is_flag=True, help="Pinned, with importance 1.")
 @click.option("--visibility", type=click.Choice(["global", "private"]), help="Visibility (default global).")
-@click.option("--idempotency-key", metavar="KEY", help="Import key: the same key never stores a second memory.")
-@click.option("--source-type", help="Kind of source (default manual).")
-@click.option("--source-id", help="Id at the source; the same id never stores a second memory.")
-@click.option("--source-path", help="Path of the original.")
-@click.option("--runtime-path", help="Path relative to the runtime.")
-@click.option("--created-at", metavar="TIME", type=SINCE, help="When it was first known (default now).")
-@click.option("--occurred-at", metavar="TIME", type=SINCE, help="When the event happened.")
-@click.option("--observed-at", metavar="TIME", type=SINCE, help="When it was observed.")
-@click.option("--source-created-at", metavar="TIME", type=SINCE, help="When the source was created.")
-@click.option("--valid-from", metavar="TIME", type=SINCE, help="Start of validity.")
-@click.option("--valid-until", metavar="TIME", type=UNTIL, help="End of validity; of a day, its end.")
+@click.option(
+    "--idempotency-key", "idempotencyKey", metavar="KEY", help="Import key: the same key never stores a second memory."
+)
+@click.option("--source-type", "sourceType", help="Kind of source (default manual).")
+@click.option("--source-id", "sourceId", help="Id at the source; the same id never stores a second memory.")
+@click.option("--source-path", "sourcePath", help="Path of the original.")
+@click.option("--runtime-path", "runtimePath", help="Path relative to the runtime.")
+@click.option("--created-at", "createdAt", metavar="TIME", type=SINCE, help="When it was first known (default now).")
+@click.option("--occurred-at", "occurredAt", metavar="TIME", type=SINCE, help="When the event happened.")
+@click.option("--observed-at", "observedAt", metavar="TIME", type=SINCE, help="When it was observed.")
+@click.option("--source-created-at", "sourceCreatedAt", metavar="TIME", type=SINCE, help="When the source was created.")
+@click.option("--valid-from", "validFrom", metavar="TIME", type=SINCE, help="Start of validity.")
+@click.option("--valid-until", "validUntil", metavar="TIME", type=UNTIL, help="End of validity; of a day, its end.")
 def remember(
     invocation: Invocation,
     text: tuple[str, ...],
-    type_: str | None,
     tags: tuple[str, ...],
-    importance: float | None,
-    who: str,
     project: str | None,
-    scope: str | None,
-    pinned: bool | None,
     critical: bool,
-    visibility: str | None,
-    idempotency_key: str | None,
-    source_type: str | None,
-    source_id: str | None,
-    source_path: str | None,
-    runtime_path: str | None,
-    created_at: str | None,
-    occurred_at: str | None,
-    observed_at: str | None,
-    source_created_at: str | None,
-    valid_from: str | None,
-    valid_until: str | None,
+    **given: Any,
 ) -> None:
     """Store a memory.
 
@@ -114,38 +99,15 @@ def remember(
     if not content.strip():
         raise RequestRefused("There is no text to remember", code=ErrorCode.INVALID_REQUEST)
     if critical:
-        pinned = True if pinned is None else pinned
-        importance = 1.0 if importance is None else importance
-    answer = invocation.client().send(
-        "POST",
-        "/api/memory/remember",
-        {
-            "content": content,
-            "type": type_,
-            "tags": split_tags(tags),
-            "importance": importance,
-            "who": who,
-            "project": project,
-            "scope": scope,
-            "pinned": pinned,
-            "visibility": visibility,
-            "idempotencyKey": idempotency_key,
-            "sourceType": source_type,
-            "sourceId": source_id,
-            "sourcePath": source_path,
-            "runtimePath": runtime_path,
-            "createdAt": created_at,
-            "occurredAt": occurred_at,
-            "observedAt": observed_at,
-            "sourceCreatedAt": source_created_at,
-            "validFrom": valid_from,
-            "validUntil": valid_until,
-        },
-    )
+        given |= {
+            "pinned": given["pinned"] is not False,
+            "importance": 1.0 if given["importance"] is None else given["importance"],
+        }
+    body = {"content": content, "tags": split_tags(tags), "project": project, **given}
+    answer = invocation.client().send("POST", "/api/memory/remember", body)
     stored: dict[str, Any] = answer.body
     ids = _stored_ids(answer)
-    if invocation.as_json:
-        print_answer(answer)
+    if invocation.has_printed(answer):
         return
     if stored.get("redacted"):
         kinds = one_line(", ".join(map(str, stored.get("redactions") or ())))
@@ -170,7 +132,7 @@ def remember(
             f"No session has run in a directory named {one_line(project)} yet; only those in such a directory see it."
         )
     _print_similar(invocation, stored.get("similar") or [])
-    print_unusual_type(type_)
+    print_unusual_type(given["type"])
     if stored.get("embedded") is False:
         print_message("Keyword search finds it at once; its vector is not stored yet.")
 
@@ -179,13 +141,7 @@ def remember(
 @filter_options
 @page_options(1000, "memories")
 @click.option("--deleted", is_flag=True, help="List the deleted memories that can be recovered, last deleted first.")
-def list_memories(
-    invocation: Invocation,
-    only: dict[str, Any],
-    limit: int,
-    offset: int,
-    deleted: bool,
-) -> None:
+def list_memories(invocation: Invocation, only: dict[str, Any], limit: int, offset: int, deleted: bool) -> None:
     """List memories, newest first.
 
     On a pipe: id, type, created, tags and content, separated by tabs.
@@ -193,8 +149,7 @@ def list_memories(
     asked = query_of(only)
     answer = invocation.client().get("/api/memories", limit=limit, offset=offset, deleted=deleted or None, **asked)
     memories = answer.records("memories")
-    if invocation.as_json:
-        print_answer(answer)
+    if invocation.has_printed(answer):
         return
     if not memories:
         type_ = asked.pop("type")

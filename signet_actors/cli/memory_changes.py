@@ -10,15 +10,17 @@ docs/decisions.md 38 and 42.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import click
 
-from signet_actors.cli.connection import memory_path
+from signet_actors.cli.connection import DaemonClient, DaemonReply, memory_path, print_answer
 from signet_actors.cli.exit_codes import REFUSED, explanation
 from signet_actors.cli.invocation import (
+    Invocation,
     command,
     page_options,
     print_unusual_type,
@@ -27,9 +29,18 @@ from signet_actors.cli.invocation import (
     version_option,
 )
 from signet_actors.cli.memories import read_text
-from signet_actors.cli.memory_ids import MIN_PREFIX_CHARS, UnusableId, full_id, named_if_unknown
-from signet_actors.cli.memory_rows import print_memories, project_name, short_id
+from signet_actors.cli.memory_rows import (
+    MIN_PREFIX_CHARS,
+    UnusableId,
+    full_id,
+    named_if_unknown,
+    print_memories,
+    project_name,
+    short_id,
+)
 from signet_actors.cli.presentation import (
+    SINCE,
+    UNTIL,
     ask_confirmation,
     counted,
     on_terminal,
@@ -38,23 +49,14 @@ from signet_actors.cli.presentation import (
     print_message,
     print_result,
 )
-from signet_actors.cli.reply import print_answer
-from signet_actors.cli.sessions import find_session
-from signet_actors.cli.times import SINCE, UNTIL
+from signet_actors.cli.show import find_session
 from signet_actors.errors import ErrorCode, RequestRefused
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from signet_actors.cli.connection import DaemonClient
-    from signet_actors.cli.invocation import Invocation
-    from signet_actors.cli.reply import DaemonReply
 
 
 @command(agent=True)
 @click.argument("memory_id", metavar="ID")
 @click.option("--content", "-c", metavar="TEXT", help="New text; `-` reads it from standard input.")
-@click.option("--type", "type_", metavar="TYPE", help="New type.")
+@click.option("--type", metavar="TYPE", help="New type.")
 @click.option(
     "--tags", "-t", multiple=True, metavar="A,B", help="New tags, replacing the old ones; an empty text removes all."
 )
@@ -66,12 +68,10 @@ def edit(
     invocation: Invocation,
     memory_id: str,
     content: str | None,
-    type_: str | None,
     tags: tuple[str, ...],
-    importance: float | None,
-    pinned: bool | None,
     reason: str,
     if_version: int | None,
+    **given: Any,
 ) -> None:
     """Change a memory.
 
@@ -79,18 +79,12 @@ def edit(
     has not changed in the meantime.
     """
     client = invocation.client()
-    patch: dict[str, Any] = {}
+    patch = {name: value for name, value in given.items() if value is not None}
     if content is not None:
         patch["content"] = read_text((content,))
-    if type_ is not None:
-        patch["type"] = type_
     if tags:
         patch["tags"] = split_tags(tags) or []
-    if importance is not None:
-        patch["importance"] = importance
-    if pinned is not None:
-        patch["pinned"] = pinned
-    given, memory_id = memory_id, full_id(client, memory_id)
+    named, memory_id = memory_id, full_id(client, memory_id)
     body = {"reason": reason, "if_version": if_version}
     if patch:
         answer = _changed(client, memory_id, {**patch, **body})
@@ -106,14 +100,11 @@ def edit(
                     print_message("Nothing changed.")
                 return
             answer = _changed(client, memory_id, {"content": text, **body})
-    if invocation.as_json:
-        print_answer(answer)
-    elif answer.body.get("status") == "no_changes":
-        print_result(f"{short_id(memory_id, given)} has these values already.")
-    else:
-        print_result(f"Updated {short_id(memory_id, given)} (version {answer.body.get('newVersion')}).")
+    is_same = answer.body.get("status") == "no_changes"
+    told = "has these values already." if is_same else f"(version {answer.body.get('newVersion')})."
+    invocation.print_done(answer, f"{'' if is_same else 'Updated '}{short_id(memory_id, named)} {told}")
     if not invocation.as_json:
-        print_unusual_type(type_)
+        print_unusual_type(given["type"])
 
 
 @command(agent=True)
@@ -133,10 +124,9 @@ def recover(invocation: Invocation, ids: tuple[str, ...], reason: str, if_versio
     body = {"reason": reason, "if_version": if_version}
     if len(found) == 1:
         answer = _recovered(client, found[0], body)
-        if invocation.as_json:
-            print_answer(answer)
-        else:
-            print_result(f"Recovered {short_id(found[0], ids[0])} (version {answer.body.get('newVersion')}).")
+        invocation.print_done(
+            answer, f"Recovered {short_id(found[0], ids[0])} (version {answer.body.get('newVersion')})."
+        )
         return
     recovered: list[dict[str, Any]] = []
     refused: list[dict[str, Any]] = []
@@ -197,7 +187,7 @@ SESSIONS_SHOWN = 5
 @command(agent=True)
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option("--query", "-q", help="Select memories that contain any of these words.")
-@click.option("--type", "type_", metavar="TYPE", help="Select memories of this type.")
+@click.option("--type", metavar="TYPE", help="Select memories of this type.")
 @click.option("--tags", "-t", multiple=True, metavar="A,B", help="Select memories with any of these tags.")
 @click.option("--who", help="Select memories of this author.")
 @click.option("--source-type", help="Select by kind of source.")
@@ -213,13 +203,7 @@ SESSIONS_SHOWN = 5
 def forget(
     invocation: Invocation,
     ids: tuple[str, ...],
-    query: str | None,
-    type_: str | None,
     tags: tuple[str, ...],
-    who: str | None,
-    source_type: str | None,
-    since: str | None,
-    until: str | None,
     limit: int,
     reason: str,
     if_version: int | None,
@@ -227,21 +211,14 @@ def forget(
     permanently: bool,
     preview: bool,
     yes: bool,
+    **selection: Any,
 ) -> None:
     """Delete memories, recoverable for 30 days unless --permanently.
 
     Name them by ID, or select them with options; a selection and several IDs are shown before you are asked. ID may
     also be the key of a session (`signet sessions`): what was said in it is erased for good, and its memories stay.
     """
-    selection: dict[str, Any] = {
-        "query": query,
-        "type": type_,
-        "tags": split_tags(tags),
-        "who": who,
-        "source_type": source_type,
-        "since": since,
-        "until": until,
-    }
+    selection["tags"] = split_tags(tags)
     selected = any(value is not None for value in selection.values())
     if bool(ids) == selected:
         raise click.UsageError(
@@ -295,10 +272,7 @@ def _forget_session(invocation: Invocation, client: DaemonClient, key: str, *, p
         if not ask_confirmation("Erase what was said in it?"):
             raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
     answer = client.send("DELETE", path, {})
-    if invocation.as_json:
-        print_answer(answer)
-    else:
-        print_result(f"Erased what was said in the session {one_line(key)}.")
+    invocation.print_done(answer, f"Erased what was said in the session {one_line(key)}.")
 
 
 def _forget_one(

@@ -1,40 +1,40 @@
-"""The command pipeline: show its status and runs, undo a run, requeue dead jobs.
+"""The commands pipeline, its status and runs, undo and requeue, and providers, the model of each stage and its usage.
 
-Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 14, 16, 18.
+Source: memory-pipeline.txt "Worker Model", "Provider Abstraction"; docs/decisions.md 14, 16, 18 and 57;
+docs/configuration.md "Languages".
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 import click
 
+from signet_actors.cli.connection import DaemonClient, DaemonReply, print_answer, print_relations
 from signet_actors.cli.exit_codes import REFUSED
-from signet_actors.cli.invocation import command, group, page_options
-from signet_actors.cli.memory_ids import full_id, full_pipeline_id, named_if_unknown
+from signet_actors.cli.invocation import Invocation, command, group, page_options
+from signet_actors.cli.memory_rows import full_id, full_pipeline_id, named_if_unknown
 from signet_actors.cli.presentation import (
     ask_confirmation,
     counted,
+    full_time_text,
     on_terminal,
     one_line,
     print_message,
     print_result,
+    time_text,
 )
 from signet_actors.cli.proposals import fact_text, print_proposals, print_rejected
-from signet_actors.cli.providers import STAGES, budget_text, model_text, note_text, pipeline_status, provider_and_model
-from signet_actors.cli.reply import print_answer, print_relations
-from signet_actors.cli.status import duration
-from signet_actors.cli.tables import Column, print_fields, print_table, print_wrapped
-from signet_actors.cli.times import full_time_text, time_text
+from signet_actors.cli.status import OPTIONAL, duration
+from signet_actors.cli.tables import Column, print_fields, print_records, print_wrapped
+from signet_actors.config.embedding_models import MULTILINGUAL_FILE
+from signet_actors.domain.query_words import words_of
+from signet_actors.domain.stop_words import mostly_foreign
+from signet_actors.errors import Unavailable
 from signet_actors.operations.request_path import fill_path
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from signet_actors.cli.invocation import Invocation
-
 MAX_REQUEUED = 50
-STATES = ("pending", "leased", "completed", "dead")
 
 
 @group(invoke_without_command=True)
@@ -50,8 +50,7 @@ def pipeline() -> None:
 
 def _status(invocation: Invocation) -> None:
     answer = pipeline_status(invocation)
-    if invocation.as_json:
-        print_answer(answer)
+    if invocation.has_printed(answer):
         return
     body: dict[str, Any] = answer.body
     runs: dict[str, Any] = body.get("runs") or {}
@@ -66,19 +65,9 @@ def _status(invocation: Invocation) -> None:
     )
     click.echo()
     runners = {runner.get("kind"): runner for runner in body.get("lanes") or []}
-    print_table(
-        (
-            "kind",
-            Column("pending", right=True),
-            Column("leased", 3, right=True),
-            Column("completed", 4, right=True),
-            Column("dead", right=True),
-            Column("oldest waits", 1, right=True),
-            Column("running", 2, right=True),
-            Column("paused because", wrap=True),
-        ),
-        [_kind(job, runners.get(job.get("kind"), {}), _no_model(body)) for job in body.get("jobs") or []],
-    )
+    no_model = _no_model(body)
+    jobs = [{**(runners.get(job.get("kind")) or {}), "noModel": no_model, **job} for job in body.get("jobs") or []]
+    print_records(JOBS, jobs)
     for dead in body.get("dead") or []:
         which = counted(dead["count"], f"{dead['kind']} job")
         print_wrapped(f"dead: {which}: {dead['cause']} ({time_text(dead['lastAt'])})", indent=2)
@@ -98,31 +87,9 @@ def runs(invocation: Invocation, memory: str | None, limit: int, offset: int) ->
     memory = memory and full_id(client, memory)
     answer = client.get("/api/pipeline/runs", memory_id=memory, limit=limit, offset=offset or None)
     found = answer.records("runs")
-    if invocation.as_json:
-        print_answer(answer)
+    if invocation.has_printed(answer):
         return
-    print_table(
-        (
-            "id",
-            "when",
-            Column("memory", 1),
-            Column("mode", 3),
-            Column("model", 2, wrap=True),
-            Column("result", wrap=True),
-        ),
-        [
-            (
-                run.get("id"),
-                time_text(run.get("createdAt")),
-                run.get("memoryId"),
-                run.get("mode"),
-                provider_and_model(run),
-                *_result(run),
-            )
-            for run in found
-        ],
-        none="There are no runs.",
-    )
+    print_records(RUNS, found, none="There are no runs.")
 
 
 @command(pipeline, "show", agent=True)
@@ -137,8 +104,7 @@ def show_run(invocation: Invocation, run_id: str) -> None:
     run: dict[str, Any] = answer.body["run"]
     if not run.get("id"):
         raise answer.malformed("no run")
-    if invocation.as_json:
-        print_answer(answer)
+    if invocation.has_printed(answer):
         return
     undone = f"{full_time_text(run.get('undoneAt'))} by {run.get('undoneBy')}" if run.get("undoneAt") else None
     print_fields(
@@ -245,12 +211,6 @@ def _run_path(run_id: str, tail: str = "") -> str:
     return fill_path(f"/api/pipeline/runs/{{run}}{tail}", {"run": run_id})
 
 
-def _result(run: dict[str, Any]) -> tuple[str, ...]:
-    """Return what the run changed and when that was undone: in one column on a terminal, in two on a pipe."""
-    result, undone = _counts(run.get("counts")) or "nothing", time_text(run.get("undoneAt"))
-    return (f"{result}; undone {undone}" if undone else result,) if on_terminal() else (result, undone)
-
-
 def _counts(counts: Any) -> str:
     return ", ".join(f"{count} {name}" for name, count in (counts or {}).items() if count)
 
@@ -293,15 +253,19 @@ def _figures(figures: dict[str, Any] | None) -> str | None:
     return " ".join(parts)
 
 
-def _kind(job: dict[str, Any], runner: dict[str, Any], no_model: str) -> tuple[Any, ...]:
-    waits = job.get("oldestPendingAgeSec")
-    return (
-        job.get("kind"),
-        *(job.get(state) for state in STATES),
-        "" if waits is None else duration(waits),
-        f"{runner.get('running')} of {runner.get('slots')}" if runner else "",
-        "no model" if no_model and runner.get("pausedBecause") == no_model else runner.get("pausedBecause"),
-    )
+def _running(job: dict[str, Any]) -> str:
+    return f"{job['running']} of {job.get('slots')}" if "running" in job else ""
+
+
+def _pause(job: dict[str, Any]) -> Any:
+    is_known = job["noModel"] and job.get("pausedBecause") == job["noModel"]
+    return "no model" if is_known else job.get("pausedBecause")
+
+
+def _result(run: dict[str, Any]) -> str:
+    """Return what the run changed, and on a terminal when that was undone."""
+    result, undone = _counts(run.get("counts")) or "nothing", time_text(run.get("undoneAt"))
+    return f"{result}; undone {undone}" if undone and on_terminal() else result
 
 
 def _notes(body: dict[str, Any]) -> Iterator[str]:
@@ -313,3 +277,204 @@ def _notes(body: dict[str, Any]) -> Iterator[str]:
         yield f"waiting: {one_line(reason).replace(why, 'no model') if why else one_line(reason)}"
     for note in body.get("notes") or []:
         yield note_text(note)
+
+
+STATUS_PATH = "/api/pipeline/status"
+HOW_TO_GET_A_MODEL = "install Ollama (https://ollama.com), then `ollama pull qwen3:4b`"
+STAGES = ("extraction", "decision")
+USAGE = (
+    "provider",
+    Column("model", wrap=True),
+    Column("calls", right=True),
+    Column("tokens in", "tokensIn", drop=1, right=True),
+    Column("tokens out", "tokensOut", drop=1, right=True),
+    Column("cost", "costMicrousd", lambda micro: f"${micro / 1e6:.4f}" if micro else "", right=True),
+)
+
+
+@command()
+def providers(invocation: Invocation) -> None:
+    """Show each stage's model, its state, and today's usage.
+
+    The exit code is 0 even if no model answers, because storing and recall work without one.
+    """
+    answer = pipeline_status(invocation)
+    if invocation.has_printed(answer):
+        return
+    body: dict[str, Any] = answer.body
+    models: dict[str, Any] = body.get("providers") or {}
+    missing = _missing_model([models.get(stage) for stage in STAGES])
+    if missing is not None:
+        print_fields(
+            (
+                ("model", "none (optional: storing and recall work without one)"),
+                ("configured", missing.get("configured")),
+                ("to get one", model_remedy(missing)),
+            )
+        )
+    for number, stage in enumerate(STAGES if missing is None else ()):
+        if number:
+            click.echo()
+        print_fields((("stage", stage), *_about(models.get(stage), off=body.get("mode") == "off")))
+    budgets, usage = body.get("budgets") or [], body.get("usageToday") or []
+    if budgets or usage:
+        click.echo()
+    for budget in budgets:
+        print_fields(((f"today's budget of {budget['provider']}", budget_text(budget)),))
+    if usage:
+        print_records(USAGE, usage)
+    reported = [model for stage in STAGES if (model := models.get(stage)) is not None]
+    if missing is None and reported and not any(is_serving(model) for model in reported):
+        click.echo()
+        worst = next((model for model in reported if model.get("name") == "none"), reported[0])
+        print_wrapped(
+            f"No model is available: storing and recall work, jobs wait. To fix it: {model_remedy(worst)}.", chop=False
+        )
+    for note in body.get("notes") or []:
+        print_wrapped(note_text(note), indent=2)
+
+
+def _missing_model(models: list[dict[str, Any] | None]) -> dict[str, Any] | None:
+    """Return the state of the first stage if no stage has a model, all for the same reason."""
+    first = models[0]
+    same = ("name", "configured", "reason", "detail")
+    if (
+        first is None
+        or first.get("name") != "none"
+        or any(model is None or any(model.get(name) != first.get(name) for name in same) for model in models)
+    ):
+        return None
+    return first
+
+
+def note_text(note: Any) -> str:
+    """Return what a note of the daemon about one of its processes means."""
+    name, _, state = one_line(note).partition(": ")
+    return f"{name}: starting (optional)" if state == "starting" and name in OPTIONAL else f"unknown: {one_line(note)}"
+
+
+def is_serving(model: dict[str, Any]) -> bool:
+    """Return whether there is a model, its circuit is closed, and it has answered its check or a call."""
+    calls: dict[str, Any] = model.get("calls") or {}
+    met = model.get("available", True) or (calls.get("recent") or {}).get("successes")
+    return bool(calls.get("circuit") == "closed" and met)
+
+
+def accepts_calls(model: dict[str, Any]) -> bool:
+    """Return whether the model answers and takes calls now: no budget is used up and no pause is in effect."""
+    return is_serving(model) and not (model.get("calls") or {}).get("waitsMs")
+
+
+def model_remedy(model: dict[str, Any]) -> str:
+    """Return what to do to get a working model, in the daemon's words if it gave any."""
+    if model.get("name") != "none" and model.get("available"):
+        return "check that its server is running (it answered when it was chosen); jobs then continue automatically"
+    remedy = str(model.get("detail") or HOW_TO_GET_A_MODEL)
+    if model.get("name") == "none" and model.get("configured") == "auto":
+        return f"{remedy}; the daemon finds it within a minute, without a restart"
+    return remedy
+
+
+def pipeline_status(invocation: Invocation) -> DaemonReply:
+    """Return the status of the pipeline; raise RequestRefused if it has no mode."""
+    answer = invocation.client(timeout_s=10).get(STATUS_PATH)
+    answer.text("mode")
+    return answer
+
+
+def provider_and_model(named: dict[str, Any]) -> str:
+    """Return the names of the provider and the model, as far as they are known."""
+    return " ".join(str(named[name]) for name in ("provider", "model") if named.get(name))
+
+
+def model_text(model: dict[str, Any] | None) -> str | None:
+    """Return which model it is, and why it does not answer if it does not; None if its process did not reply."""
+    if model is None:
+        return None
+    if model.get("name") == "none":
+        return f"none: {model.get('reason')}"
+    waits = (model.get("calls") or {}).get("waitsFor") or "was not available when it was chosen"
+    state = "" if accepts_calls(model) else f", {waits}"
+    return f"{provider_and_model({'provider': model.get('name'), 'model': model.get('model')})}{state}"
+
+
+def budget_text(budget: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{counted('?' if (used := budget.get(f'{what}sToday')) is None else used, what)}"
+        f" ({f'at most {cap}' if (cap := budget.get(f'{what}sADay')) else 'no limit'})"
+        for what in ("call", "token")
+    )
+
+
+def _about(model: dict[str, Any] | None, *, off: bool) -> Iterator[tuple[str, Any]]:
+    if model is None:
+        off_words = "none: the pipeline is switched off (memory.pipelineV2.enabled)"
+        yield "model", off_words if off else "unknown: its process does not respond"
+        return
+    yield "configured", model.get("configured")
+    yield "chosen", provider_and_model({"provider": model.get("name"), "model": model.get("model")})
+    yield "reason", model.get("reason")
+    yield "address", model.get("endpoint")
+    yield "may cost money", "yes" if model.get("mayCost") else None
+    detail = f": {model['detail']}" if model.get("detail") else ""
+    yield "when chosen", f"{'answered' if model.get('available') else 'no answer'}{detail}"
+    calls: dict[str, Any] | None = model.get("calls")
+    if calls is None:
+        return
+    recent: dict[str, Any] = calls["recent"]
+    circuit = str(calls["circuit"]).replace("_", "-")
+    waits = f", {calls['waitsFor']}" if calls.get("waitsFor") else ""
+    yield "circuit", f"{circuit}{waits}"
+    ends = f"{recent['successes']} answered, {recent['failures']} failed, {recent['timeouts']} timed out"
+    yield "last calls", f"{recent['total']}: {ends}"
+    made = counted(calls["calls"], "call")
+    yield "since its start", f"{made}, {calls['tokensIn']} tokens in, {calls['tokensOut']} out"
+    yield "last error", calls.get("lastError")
+
+
+SAMPLE = 200
+"""So many of the newest memories show the language."""
+MODELS_OF_ENGLISH = ("auto", "embedded", "minilm")
+
+
+def is_downloaded() -> bool:
+    return MULTILINGUAL_FILE.is_file()
+
+
+def are_mostly_foreign(client: DaemonClient) -> bool:
+    """Return whether most of the newest memories are in other languages than English. Raises ``SignetError``."""
+    found = client.get("/api/memories", limit=SAMPLE).records("memories")
+    return mostly_foreign(words_of(str(memory["content"])) for memory in found)
+
+
+def download() -> None:
+    """Download the model with pip, by hash. Raises ``Unavailable``."""
+    from signet_actors.cli.third_party_files import MULTILINGUAL, fetch_absent  # noqa: PLC0415 - only for a download
+
+    try:
+        fetch_absent([MULTILINGUAL])
+    except SystemExit as error:
+        raise Unavailable(str(error)) from error
+    except OSError as error:
+        raise Unavailable(f"the model cannot be stored in the installation: {error}") from error
+
+
+JOBS: Final = (
+    "kind",
+    Column("pending", right=True),
+    Column("leased", drop=3, right=True),
+    Column("completed", drop=4, right=True),
+    Column("dead", right=True),
+    Column("oldest waits", "oldestPendingAgeSec", lambda age: "" if age is None else duration(age), drop=1, right=True),
+    Column("running", form=_running, drop=2, right=True),
+    Column("paused because", form=_pause, wrap=True),
+)
+RUNS: Final = (
+    "id",
+    Column("when", "createdAt", time_text),
+    Column("memory", "memoryId", drop=1),
+    Column("mode", drop=3),
+    Column("model", form=provider_and_model, drop=2, wrap=True),
+    Column("result", form=_result, wrap=True),
+    Column("undone", "undoneAt", time_text, piped=True),
+)

@@ -5,22 +5,24 @@ Source: memory-pipeline.txt "Decision Engine"; docs/cli.md "Facts from memories"
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import click
 
-from signet_actors.cli.invocation import command, group, page_options, reason_option
-from signet_actors.cli.memory_ids import full_pipeline_id, named_if_unknown
-from signet_actors.cli.presentation import on_terminal, one_line, print_message, print_result
-from signet_actors.cli.reply import print_answer
-from signet_actors.cli.tables import SHOWN_CONTENT_CHARS, Cell, Column, print_fields, print_table, print_wrapped
+from signet_actors.cli.invocation import Invocation, command, group, page_options, reason_option
+from signet_actors.cli.memory_rows import full_pipeline_id, named_if_unknown
+from signet_actors.cli.presentation import on_terminal, one_line, print_message
+from signet_actors.cli.tables import (
+    SHOWN_CONTENT_CHARS,
+    Cell,
+    Column,
+    print_fields,
+    print_records,
+    print_table,
+    print_wrapped,
+)
 from signet_actors.operations.request_path import fill_path
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from signet_actors.cli.invocation import Invocation
-    from signet_actors.cli.reply import DaemonReply
 
 
 def print_proposals(proposals: Sequence[Mapping[str, Any]], *, numbered: bool = True) -> None:
@@ -28,19 +30,7 @@ def print_proposals(proposals: Sequence[Mapping[str, Any]], *, numbered: bool = 
 
     On a pipe: ``[number] action outcome reason memory fact``, tab-separated.
     """
-    rows: list[tuple[Any, ...]] = []
-    for one in proposals:
-        why = one.get("undoNote") or one.get("reason")
-        memory = one.get("resultMemoryId") or one.get("targetId")
-        number = (one.get("ordinal"),) if numbered else ()
-        told = (*number, one.get("action"), one.get("outcome"), why)
-        if on_terminal():
-            rows.append((*told, Cell(one_line(fact_text(one), SHOWN_CONTENT_CHARS), one_line(memory))))
-        else:
-            rows.append((*told, memory, fact_text(one)))
-    number_column = (Column("#", drop=1, right=True),) if numbered else ()
-    fixed = ("action", "outcome", Column("reason", wrap=True))
-    print_table((*number_column, *fixed, Column("fact", wrap=True)), rows, none="It proposed nothing.")
+    print_records(PROPOSALS[not numbered :], proposals, none="It proposed nothing.")
 
 
 def print_rejected(run: Mapping[str, Any]) -> None:
@@ -67,6 +57,35 @@ def fact_text(proposal: Mapping[str, Any]) -> str:
     return "(erased)" if text is None else str(text)
 
 
+def _fact(text: Any) -> str:
+    return "(erased)" if text is None else str(text)
+
+
+def _memory(proposal: Mapping[str, Any]) -> Any:
+    return proposal.get("resultMemoryId") or proposal.get("targetId")
+
+
+def _fact_cell(proposal: Mapping[str, Any]) -> str | Cell:
+    """Return the fact, on a terminal shortened and with the id of its memory below it."""
+    text = fact_text(proposal)
+    return Cell(one_line(text, SHOWN_CONTENT_CHARS), one_line(_memory(proposal))) if on_terminal() else text
+
+
+PROPOSALS: Final = (
+    Column("#", "ordinal", drop=1, right=True),
+    "action",
+    "outcome",
+    Column("reason", form=lambda proposal: proposal.get("undoNote") or proposal.get("reason"), wrap=True),
+    Column("memory", form=_memory, piped=True),
+    Column("fact", form=_fact_cell, wrap=True),
+)
+REVIEWS: Final = (
+    *("id", "review_state", "action", "reason", "memory_id", "current_content"),
+    Column("fact", "fact_content", _fact),
+)
+"""The columns of a list for review on a pipe."""
+
+
 @group()
 def review() -> None:
     """Approve or reject the pipeline's proposals."""
@@ -88,25 +107,13 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int) ->
     """
     answer = invocation.client().get("/api/memory/review-queue", state=state, limit=limit, offset=offset or None)
     items = answer.records("items")
-    if invocation.as_json:
-        print_answer(answer)
+    if invocation.has_printed(answer):
         return
     if not on_terminal() or not items:
-        print_table(
-            (),
-            [
-                (
-                    item.get("id"),
-                    item.get("review_state"),
-                    item.get("action"),
-                    item.get("reason"),
-                    item.get("memory_id"),
-                    item.get("current_content"),
-                    _fact(item.get("fact_content")),
-                )
-                for item in items
-            ],
-            none="There are no more proposals." if offset else f"There are no proposals{_in_state(state)}.",
+        print_records(
+            REVIEWS,
+            items,
+            none=f"There are no {'more ' if offset else ''}proposals{'' if offset else _in_state(state)}.",
         )
         return
     for item in items:
@@ -137,16 +144,7 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int) ->
 @reason_option()
 def approve(invocation: Invocation, proposal_id: str, reason: str | None) -> None:
     """Apply a proposal, if its memory has not changed since the model saw it."""
-    proposal_id, answer = _decide(invocation, proposal_id, "approve", reason)
-    answer.confirm("status", "approved")
-    if invocation.as_json:
-        print_answer(answer)
-        return
-    before = "already " if answer.body.get("already") else ""
-    print_result(
-        f"{one_line(proposal_id)} is {before}approved;"
-        f" memory {one_line(answer.body.get('memoryId'))} has version {answer.body.get('newVersion', '?')}."
-    )
+    _decide(invocation, proposal_id, reason, "approve", "approved")
 
 
 @command(review, "reject", agent=True)
@@ -154,27 +152,24 @@ def approve(invocation: Invocation, proposal_id: str, reason: str | None) -> Non
 @reason_option()
 def reject(invocation: Invocation, proposal_id: str, reason: str | None) -> None:
     """Reject a proposal permanently."""
-    proposal_id, answer = _decide(invocation, proposal_id, "reject", reason)
-    answer.confirm("status", "rejected")
-    if invocation.as_json:
-        print_answer(answer)
-        return
-    before = "already " if answer.body.get("already") else ""
-    print_result(f"{one_line(proposal_id)} is {before}rejected; nothing was changed.")
+    _decide(invocation, proposal_id, reason, "reject", "rejected")
 
 
-def _decide(invocation: Invocation, given: str, word: str, reason: str | None) -> tuple[str, DaemonReply]:
-    """Send the decision; return the whole id of the proposal, and the reply."""
+def _decide(invocation: Invocation, given: str, reason: str | None, word: str, done: str) -> None:
+    """Send the decision, and print what came of it."""
     client = invocation.client()
     proposal_id = full_pipeline_id(client, given, "proposal")
     path = fill_path(f"/api/memory/review-queue/{{id}}/{word}", {"id": proposal_id})
     with named_if_unknown(proposal_id, kind="proposal"):
-        return proposal_id, client.send("POST", path, {"reason": reason})
+        answer = client.send("POST", path, {"reason": reason})
+    answer.confirm("status", done)
+    effect = "nothing was changed"
+    if done == "approved":
+        version = answer.body.get("newVersion", "?")
+        effect = f"memory {one_line(answer.body.get('memoryId'))} has version {version}"
+    before = "already " if answer.body.get("already") else ""
+    invocation.print_done(answer, f"{one_line(proposal_id)} is {before}{done}; {effect}.")
 
 
 def _in_state(state: str) -> str:
     return "" if state == "all" else " for review" if state == "pending" else f" that were {state}"
-
-
-def _fact(text: Any) -> str:
-    return "(erased)" if text is None else str(text)

@@ -9,23 +9,16 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import click
 
-from signet_actors.cli.invocation import command, filter_options, page_options, query_of
-from signet_actors.cli.memory_ids import full_id
-from signet_actors.cli.memory_rows import ANSWERS, TURN, print_memories, print_rule, relevance_of, short_ids
+from signet_actors.cli.connection import DaemonReply, print_answer
+from signet_actors.cli.invocation import Invocation, command, filter_options, page_options, query_of
+from signet_actors.cli.memory_rows import ANSWERS, TURN, full_id, print_memories, print_rule, relevance_of, short_ids
 from signet_actors.cli.presentation import emphasised, on_terminal, one_line, print_message
-from signet_actors.cli.reply import print_answer
 from signet_actors.cli.tables import print_fields, print_wrapped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from signet_actors.cli.invocation import Invocation
-    from signet_actors.cli.reply import DaemonReply
-
 
 RECALL: Final = "/api/memory/recall"
 MOST_ROWS: Final = 100
@@ -80,8 +73,7 @@ def recall(
     }
     answer = client.ask(RECALL, asked)
     results = answer.records("results")
-    if invocation.as_json:
-        print_answer(answer)
+    if invocation.has_printed(answer):
         return
     explained = answer.body.get("explained")
     if not results:
@@ -185,13 +177,7 @@ def _is_session(row: dict[str, Any]) -> bool:
 @page_options(100, "memories", offset=False)
 @filter_options
 @click.option("--expression", is_flag=True, help="WORDS are an FTS5 expression, such as `deploy* NOT friday`.")
-def search(
-    invocation: Invocation,
-    words: tuple[str, ...],
-    limit: int,
-    only: dict[str, Any],
-    expression: bool,
-) -> None:
+def search(invocation: Invocation, words: tuple[str, ...], limit: int, only: dict[str, Any], expression: bool) -> None:
     """Find memories that contain all the words, best first.
 
     `signet recall` also finds those that say it in other words. On a pipe: score, id, type, created, tags and content,

@@ -6,14 +6,13 @@ Source: docs/guides/service.md; docs/cli.md "The daemon".
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import click
 
 from signet_actors.cli.daemon_process import supervisor_pid
 from signet_actors.cli.exit_codes import NOT_RUNNING
 from signet_actors.cli.installed_program import is_program, other_program
-from signet_actors.cli.invocation import command, group
+from signet_actors.cli.invocation import Invocation, command, group
 from signet_actors.cli.lifecycle import spinner, stop_daemon, stop_timeout_s, wait_for_service
 from signet_actors.cli.presentation import (
     ask_confirmation,
@@ -36,9 +35,6 @@ from signet_actors.config.load import load_config
 from signet_actors.config.workspace import Workspace
 from signet_actors.config.workspace_holder import lock_held
 from signet_actors.errors import ConfigError, ErrorCode, NotFound, RequestRefused
-
-if TYPE_CHECKING:
-    from signet_actors.cli.invocation import Invocation
 
 READY_S = 120
 
@@ -73,11 +69,10 @@ def uninstall(invocation: Invocation) -> None:
     manager = service_manager(invocation.environ)
     found = manager.installed()
     if found is None:
-        _tell(invocation, {"installed": False, "file": str(manager.file)}, "No service is installed.")
+        invocation.print_done({"installed": False, "file": str(manager.file)}, "No service is installed.")
         return
     manager.remove()
-    _tell(
-        invocation,
+    invocation.print_done(
         {"installed": False, "file": str(manager.file)},
         f"✓ The service is removed ({below_home(str(manager.file), invocation.environ)}), and the daemon has ended.",
     )
@@ -174,8 +169,7 @@ def _refuse_unless_wanted(found: Service, wanted: Service, invocation: Invocatio
 def _print_running(invocation: Invocation, manager: ServiceManager, how: str) -> None:
     address, pid = recorded_address(invocation.workspace), supervisor_pid(invocation.workspace)
     body = {"installed": True, "file": str(manager.file), "pid": pid, "url": str(address)}
-    _tell(
-        invocation,
+    invocation.print_done(
         body,
         f"✓ The service {how}: {below_home(str(manager.file), invocation.environ)}\n"
         f"✓ The daemon runs and starts by itself: {address} (pid {pid})",
@@ -197,10 +191,3 @@ def _print_plan(invocation: Invocation) -> None:
     click.echo(printable(text))
     for line in manager.commands:
         print_result(f"$ {line}")
-
-
-def _tell(invocation: Invocation, body: dict[str, object], text: str) -> None:
-    if invocation.as_json:
-        print_json(body)
-    else:
-        print_result(text)

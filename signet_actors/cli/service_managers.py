@@ -15,20 +15,17 @@ import shlex
 import shutil
 import subprocess
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from xml.parsers.expat import ExpatError
 
 from signet_actors.cli.installed_program import installed_program, is_program
+from signet_actors.cli.invocation import Invocation
 from signet_actors.config.workspace import DEFAULT_WORKSPACE_NAME, WORKSPACE_VARIABLE
 from signet_actors.errors import ConfigError, NotFound, SignetError, Unavailable
 from signet_actors.runtime.file_draft import replace_file
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from signet_actors.cli.invocation import Invocation
 
 LISTEN_VARIABLES: Final = ("SIGNET_HOST", "SIGNET_PORT")
 UNITS: Final = Path(__file__).with_name("service_units")

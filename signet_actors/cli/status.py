@@ -7,34 +7,29 @@ from __future__ import annotations
 
 import platform
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import click
 
 from signet_actors import __version__
-from signet_actors.cli.invocation import command
+from signet_actors.cli.invocation import Invocation, command
 from signet_actors.cli.presentation import (
     counted,
+    full_time_text,
     mark,
     on_terminal,
     one_line,
-    print_json,
     size_text,
     terminal_width,
+    time_text,
     wrap_parts,
 )
-from signet_actors.cli.reply import print_answer
-from signet_actors.cli.tables import Column, print_fields, print_table, print_wrapped
-from signet_actors.cli.times import full_time_text, time_text
+from signet_actors.cli.tables import Column, print_fields, print_records, print_wrapped
 from signet_actors.config.shared_storage import ADVICE, shared_storage
 from signet_actors.domain.providers import NO_PROVIDER
 from signet_actors.domain.retention import FIRST_CLOCK
 from signet_actors.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from signet_actors.cli.invocation import Invocation
 
 STORED = (
     ("memories", "memories"),
@@ -58,8 +53,7 @@ def status(invocation: Invocation, verbose: bool) -> None:
     answer = invocation.client(timeout_s=10).get("/api/status")
     answer.text("status")
     actors = answer.records("actors")
-    if invocation.as_json:
-        print_answer(answer)
+    if invocation.has_printed(answer):
         return
     body: dict[str, Any] = answer.body
     verbose = verbose or not on_terminal()
@@ -134,24 +128,7 @@ def _print_processes(body: dict[str, Any], actors: list[dict[str, Any]]) -> None
     )
     if actors:
         click.echo()
-    print_table(
-        (
-            "process",
-            "state",
-            Column("pid", 2, right=True),
-            Column("incarnation", 1, right=True),
-            Column("restarts", right=True),
-            Column("detail", wrap=True),
-        ),
-        [
-            (
-                actor.get("name"),
-                f"{actor.get('state')}{' (optional)' if on_terminal() and is_optional_start(actor) else ''}",
-                *(actor.get(name) for name in ("pid", "incarnation", "restarts", "detail")),
-            )
-            for actor in actors
-        ],
-    )
+    print_records(PROCESSES, actors)
     click.echo()
     print_fields(_stored(body))
 
@@ -159,6 +136,20 @@ def _print_processes(body: dict[str, Any], actors: list[dict[str, Any]]) -> None
 def is_optional_start(actor: dict[str, Any]) -> bool:
     """Return whether the process starts without which everything but the extraction of facts works."""
     return actor.get("state") == "starting" and actor.get("name") in OPTIONAL
+
+
+def _state(actor: dict[str, Any]) -> str:
+    return f"{actor.get('state')}{' (optional)' if on_terminal() and is_optional_start(actor) else ''}"
+
+
+PROCESSES = (
+    Column("process", "name"),
+    Column("state", form=_state),
+    Column("pid", drop=2, right=True),
+    Column("incarnation", drop=1, right=True),
+    Column("restarts", right=True),
+    Column("detail", wrap=True),
+)
 
 
 def _stored(body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -243,10 +234,7 @@ def _problems(body: dict[str, Any], *, verbose: bool) -> Iterator[str]:
 @command()
 def version(invocation: Invocation) -> None:
     """Print the version."""
-    if invocation.as_json:
-        print_json({"version": __version__, "python": platform.python_version()})
-    else:
-        click.echo(f"signet {__version__}")
+    invocation.print_done({"version": __version__, "python": platform.python_version()}, f"signet {__version__}")
 
 
 def duration(seconds: Any) -> str:

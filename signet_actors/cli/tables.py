@@ -10,8 +10,9 @@ Source: docs/cli.md "Output".
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -26,9 +27,6 @@ from signet_actors.cli.presentation import (
     wrap,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
 GAP = "  "
 
 LONGEST_WORD = 32
@@ -40,15 +38,26 @@ SHOWN_CONTENT_CHARS = 600
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. ``drop``: 0 is never left out, the highest number first. ``wrap``: its text may take several lines.
+    """A column, and the value of a record in it: the member ``name`` (default: the title), or what ``form`` makes.
 
-    ``right``: its numbers are aligned at their last digit.
+    ``form`` gets that member, or the whole record if there is no name. ``drop``: 0 is never left out, the highest
+    number first. ``wrap``: its text may take several lines. ``right``: its numbers are aligned at their last digit.
+    ``piped``: it is there on a pipe only.
     """
 
     title: str
+    name: str = ""
+    form: Callable[[Any], Any] | None = None
     drop: int = 0
     wrap: bool = False
     right: bool = False
+    piped: bool = False
+
+    def value(self, record: Mapping[str, Any]) -> Any:
+        """Return the value of the record in this column."""
+        if self.form is None:
+            return record.get(self.name or self.title)
+        return self.form(record.get(self.name) if self.name else record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +86,13 @@ def print_table(columns: Sequence[Column | str], rows: Iterable[Sequence[Any]], 
             click.echo(line)
     if not cells and none:
         print_message(none)
+
+
+def print_records(columns: Sequence[Column | str], records: Iterable[Mapping[str, Any]], *, none: str = "") -> None:
+    """Print a row for each record. A column that is only a title has the member of this name."""
+    named = [Column(column) if isinstance(column, str) else column for column in columns]
+    named = [column for column in named if not (column.piped and on_terminal())]
+    print_table(named, [[column.value(record) for column in named] for record in records], none=none)
 
 
 def print_fields(fields: Iterable[tuple[str, Any]], *, indent: int = 0) -> None:

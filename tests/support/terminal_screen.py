@@ -45,7 +45,7 @@ def fixed_clock() -> Iterator[None]:
     try:
         with (
             mock.patch.dict(os.environ, {"TZ": TIME_ZONE}),
-            mock.patch("signet_actors.cli.times.current_time", NOW.astimezone),
+            mock.patch("signet_actors.cli.presentation.current_time", NOW.astimezone),
         ):
             time.tzset()
             yield

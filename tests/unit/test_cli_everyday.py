@@ -75,7 +75,7 @@ def test_a_day_of_the_caller_has_the_daylight_saving_time_of_its_date(
 ) -> None:
     july = datetime(2026, 7, 15, 10, tzinfo=UTC)
     daemon.on("POST", "/api/memory/recall", NOTHING)
-    with mock.patch("signet_actors.cli.times.current_time", july.astimezone):
+    with mock.patch("signet_actors.cli.presentation.current_time", july.astimezone):
         signet("recall", "x", "--since", "in March", "--until", "in March")
         signet("recall", "x", "--since", "yesterday", "--until", "yesterday")
     assert [(one.body["since"], one.body["until"]) for one in daemon.asked] == [

@@ -19,7 +19,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from signet_actors.cli.harnesses import json_text
-from signet_actors.cli.harnesses.flat_hooks import FlatHooks
 from signet_actors.cli.harnesses.hook_settings import HookGroups
 from signet_actors.cli.harnesses.json_text import InvalidText
 from signet_actors.cli.harnesses.registry import (
@@ -450,7 +449,12 @@ PARTS: tuple[tuple[Any, Any, str, str], ...] = (
     (HookGroups(comments=True), {"Stop": {"hooks": [HOOK]}, "Start": {"hooks": [HOOK]}}, "hooks", '"x": []'),
     (HookGroups(comments=True), {"Stop": {"hooks": [HOOK]}}, "hooks", '"Stop": []'),
     (HookGroups(comments=True), {"Stop": {"hooks": [HOOK]}}, "hooks", '"Stop": [{"hooks": []}], "End": [ ]'),
-    (FlatHooks(), {"stop": {"command": HOOK["command"]}, "start": {"command": HOOK["command"]}}, "hooks", '"stop": []'),
+    (
+        HookGroups(comments=True, flat=True),
+        {"stop": {"command": HOOK["command"]}, "start": {"command": HOOK["command"]}},
+        "hooks",
+        '"stop": []',
+    ),
 )
 
 

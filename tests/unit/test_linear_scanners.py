@@ -84,7 +84,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "cli.harnesses.server_entry": {"_LINE_OF_ERROR": SEARCHED},
     "cli.import_export": {"_LINE": SEARCHED},
-    "cli.uninstall": {"_MADE": WHOLE},
+    "cli.setup": {"_MADE": WHOLE},
     "cli.past_sessions.chat_export": {"_BLANKS": MATCHED},
     "cli.importers.markdown": {"_SHOWN_ID": SEARCHED},
     "cli.importers.codex_memory": {"_UPDATED": SEARCHED},

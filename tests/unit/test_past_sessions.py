@@ -18,7 +18,7 @@ from signet_actors.cli.import_export import OF_THIS_MACHINE
 from signet_actors.cli.importers.source import NotThisFormat
 from signet_actors.cli.main import cli
 from signet_actors.cli.past_sessions import chat_export, line_files, opencode
-from signet_actors.cli.past_sessions.session import PastSession, Unreadable
+from signet_actors.cli.past_sessions.line_files import PastSession, Unreadable
 from tests.support import past_sessions as homes
 
 EXPORTS = homes.FIXTURES / "exports"

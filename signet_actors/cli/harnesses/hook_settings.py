@@ -3,7 +3,8 @@
 A handler is ours if its command is a program named ``signet-hook``, started by an isolated Python or, as earlier
 releases did, by itself. Nothing else is changed, nor its order.
 
-Source: https://opencode.ai/docs/plugins; https://code.claude.com/docs/en/hooks; https://developers.openai.com/codex/hooks.
+Source: https://code.claude.com/docs/en/hooks; https://developers.openai.com/codex/hooks; https://cursor.com/docs/hooks;
+https://opencode.ai/docs/plugins; packages/plugin/src of https://github.com/anomalyco/opencode.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from signet_actors.cli.harnesses.json_text import (
     InvalidText,
@@ -26,15 +28,13 @@ from signet_actors.cli.harnesses.json_text import (
     value_of,
     without_empty,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
+from signet_actors.cli.harnesses.settings_file import Part
 
 PROGRAM: Final = "signet-hook"
 ISOLATED: Final = "-I"
 Groups = dict[str, dict[str, Any]]
-"""Our matcher group of each event."""
+"""Our matcher group of each event; in the form of Cursor its handler."""
+VERSION: Final = 1
 
 
 def start_words(program: str) -> list[str]:
@@ -91,98 +91,110 @@ def handlers(document: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             yield from ((event, handler) for handler in group["hooks"] if isinstance(handler, dict))
 
 
-def document_of(text: str | None, *, comments: bool = False) -> dict[str, Any]:
-    """Return the document; an empty one for no text. Raises InvalidText if its hooks have another form."""
-    document = object_of(text, comments=comments)
-    if document:
-        assert text is not None, "it has something in it"
-        _check_form(text, document)
-    return document
+class HookGroups(Part):
+    """These hooks as a part of a settings file, which may have comments if ``comments``.
 
+    ``flat``: the form of Cursor, ``{"version": 1, "hooks": {EVENT: [HANDLER]}}``, in which a handler without a type is
+    a command.
+    """
 
-def _ours(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Return the groups that have a handler of ours, by event."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for event, groups in (document.get("hooks") or {}).items():
-        ours = [group for group in groups if any(map(is_ours, group["hooks"]))]
-        if ours:
-            found[event] = ours
-    return found
-
-
-def _hooks(text: str) -> int:
-    return value_of(text, root_of(text), "hooks")
-
-
-def _check_form(text: str, document: dict[str, Any]) -> None:
-    """Raise InvalidText, with the line, if the hooks do not have the form of the harness."""
-    hooks = document.get("hooks")
-    if "hooks" not in document:
-        return
-    start = _hooks(text)
-    if not isinstance(hooks, dict):
-        raise InvalidText(line_of(text, start), '"hooks" is not an object in braces')
-    for event, groups in hooks.items():
-        place = value_of(text, start, event)
-        if not isinstance(groups, list):
-            raise InvalidText(line_of(text, place), f"the hooks of {event[:50]} are not a list in brackets")
-        for group, part in zip(groups, parts(text, place), strict=True):
-            if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
-                raise InvalidText(line_of(text, part.start), f'an entry of {event[:50]} has no list "hooks"')
-            value_of(text, part.start, "hooks")
-
-
-class HookGroups:
-    """These hooks as a part of a settings file, which may have comments if ``comments``."""
-
-    def __init__(self, *, comments: bool) -> None:
+    def __init__(self, *, comments: bool, flat: bool = False) -> None:
         self._comments = comments
+        self._flat = flat
 
     def installed(self, text: str | None) -> Groups:
-        """Return our entries as they are in the text. Raises InvalidText."""
-        return {event: groups[0] for event, groups in _ours(document_of(text, comments=self._comments)).items()}
+        return {event: entries[0] for event, entries in self._ours(self.document(text)).items()}
 
     def connected(self, text: str | None, wanted: Groups) -> str:
-        """Return the text with exactly our wanted entries. Raises InvalidText."""
-        document = document_of(text, comments=self._comments)
+        entries = {event: [entry] for event, entry in wanted.items()}
+        document = self.document(text)
         if text is None or not text.strip():
             text = "{}\n"
-        elif _ours(document) == {event: [group] for event, group in wanted.items()}:
+        elif self._ours(document) == entries:
             return text
         else:
             text = self.stripped(text)
-        if member(text, root_of(text), "hooks") is None:
-            return appended(text, root_of(text), {event: [group] for event, group in wanted.items()}, "hooks")
-        for event, group in wanted.items():
+        root = root_of(text)
+        if self._flat and member(text, root, "version") is None:
+            text = appended(text, root, VERSION, "version")
+        if member(text, root, "hooks") is None:
+            return appended(text, root, entries, "hooks")
+        for event, entry in wanted.items():
             hooks = _hooks(text)
-            groups = member(text, hooks, event)
-            text = appended(text, hooks, [group], event) if groups is None else appended(text, groups.value, group)
+            there = member(text, hooks, event)
+            text = appended(text, hooks, [entry], event) if there is None else appended(text, there.value, entry)
         return text
 
     def stripped(self, text: str, former: str | None = None) -> str:
-        """Return the text without our entries, and without what only they filled. Raises InvalidText."""
-        document = document_of(text, comments=self._comments)
-        if not _ours(document):
+        document = self.document(text)
+        if not self._ours(document):
             return text
-        for event, groups in document["hooks"].items():
-            for place in reversed(range(len(groups))):
-                ours = [number for number, handler in enumerate(groups[place]["hooks"]) if is_ours(handler)]
+        for event, entries in document["hooks"].items():
+            for place in reversed(range(len(entries))):
+                found = self._handlers(entries[place])
+                ours = [number for number, handler in enumerate(found) if is_ours(handler)]
                 array = value_of(text, _hooks(text), event)
-                if ours and len(ours) == len(groups[place]["hooks"]):
+                if ours and len(ours) == len(found):
                     text = removed(text, array, place)
                     continue
                 for number in reversed(ours):
                     group = parts(text, value_of(text, _hooks(text), event))[place].start
                     text = removed(text, value_of(text, group, "hooks"), number)
-            if any(is_ours(handler) for group in groups for handler in group["hooks"]):
+            if any(is_ours(handler) for entry in entries for handler in self._handlers(entry)):
                 text = without_empty(text, ("hooks", event), former)
+        is_our_version = self._flat and "version" not in object_of(former or '{"version": 1}', comments=True)
+        if is_our_version and object_of(text, comments=True).get("version") == VERSION:
+            root = root_of(text)
+            names = [part.key for part in parts(text, root)]
+            text = without_empty(removed(text, root, names.index("version")), (), former)
         return text
 
     def is_pure(self, entries: Groups) -> bool:
-        return all(is_ours(handler) for group in entries.values() for handler in group["hooks"])
+        return all(is_ours(handler) for entry in entries.values() for handler in self._handlers(entry))
 
     def is_blank(self, text: str) -> bool:
-        return not document_of(text, comments=self._comments)
+        return self.document(text) in ({}, {"version": VERSION} if self._flat else {})
+
+    def handler_of(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """Return our handler in an entry of ours."""
+        return entry if self._flat else next(handler for handler in entry["hooks"] if is_ours(handler))
+
+    def document(self, text: str | None) -> dict[str, Any]:
+        """Return the document; an empty one for no text. Raises InvalidText if its hooks have another form."""
+        document = object_of(text, comments=self._comments)
+        if "hooks" not in document:
+            return document
+        assert text is not None, "it has something in it"
+        hooks, start = document["hooks"], _hooks(text)
+        if not isinstance(hooks, dict):
+            raise InvalidText(line_of(text, start), '"hooks" is not an object in braces')
+        for event, entries in hooks.items():
+            place = value_of(text, start, event)
+            if not isinstance(entries, list):
+                raise InvalidText(line_of(text, place), f"the hooks of {event[:50]} are not a list in brackets")
+            for group, part in () if self._flat else zip(entries, parts(text, place), strict=True):
+                if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
+                    raise InvalidText(line_of(text, part.start), f'an entry of {event[:50]} has no list "hooks"')
+                value_of(text, part.start, "hooks")
+        return document
+
+    def _handlers(self, entry: Any) -> list[Any]:
+        if self._flat:
+            return [{"type": "command", **entry}] if isinstance(entry, dict) else []
+        found: list[Any] = entry["hooks"]
+        return found
+
+    def _ours(self, document: dict[str, Any]) -> dict[str, list[Any]]:
+        """Return the entries that have a handler of ours, by event."""
+        events = (document.get("hooks") or {}).items()
+        found = {
+            event: [entry for entry in entries if any(map(is_ours, self._handlers(entry)))] for event, entries in events
+        }
+        return {event: ours for event, ours in found.items() if ours}
+
+
+def _hooks(text: str) -> int:
+    return value_of(text, root_of(text), "hooks")
 
 
 JAVASCRIPT: Final = Path(__file__).with_name("javascript")
@@ -198,14 +210,13 @@ HEAD: Final = f"""\
 _TABLE: Final = "const HOOKS = "
 
 
-class PluginFile:
+class PluginFile(Part):
     """Our plugin of OpenCode: a whole file that is ours, told from others by its first line; others are left alone.
 
     The hooks that it runs are a table in it, in JSON on one line, so that they can be read back without JavaScript.
     """
 
     def installed(self, text: str | None) -> dict[str, Any]:
-        """Return the handler of each event; empty if the file is not ours."""
         if text is None or not is_our_plugin(text):
             return {}
         lines = [line.removeprefix(_TABLE) for line in text.splitlines() if line.startswith(_TABLE)]
@@ -216,21 +227,12 @@ class PluginFile:
         return found if isinstance(found, dict) else {}
 
     def connected(self, text: str | None, wanted: dict[str, Any]) -> str:
-        """Return our file with the wanted handlers, unless another file is there."""
         if text is not None and text.strip() and not is_our_plugin(text):
             return text
         return HEAD + source("opencode", hooks=wanted)
 
     def stripped(self, text: str, former: str | None = None) -> str:  # noqa: ARG002 - as other parts of settings
-        """Return the empty text for our file."""
         return "" if is_our_plugin(text) else text
-
-    def is_pure(self, entries: dict[str, Any]) -> bool:  # noqa: ARG002 - as other parts of settings
-        """Return True: the whole file is ours."""
-        return True
-
-    def is_blank(self, text: str) -> bool:
-        return not text.strip()
 
 
 def source(program: str, **tables: Any) -> str:

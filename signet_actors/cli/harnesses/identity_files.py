@@ -5,9 +5,11 @@ Source: docs/guides/identity.md "In the files of harnesses".
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from signet_actors.cli.invocation import Invocation
 from signet_actors.cli.presentation import print_message, printable
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError
@@ -23,10 +25,7 @@ from signet_actors.runtime.connected_harnesses import (
 from signet_actors.runtime.harness_file import NotOurs, found_block, put_block
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from signet_actors.cli.harnesses.registry import Harness
-    from signet_actors.cli.invocation import Invocation
 
 
 def note_connected(invocation: Invocation, harness: Harness, agent: str | None) -> None:

@@ -10,18 +10,16 @@ https://geminicli.com/docs/extensions/reference; https://docs.openclaw.ai/plugin
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from signet_actors import __version__
 from signet_actors.cli.harnesses.hook_settings import PROGRAM, source
 from signet_actors.cli.harnesses.registry import CLAUDE_CODE, GEMINI, OPENCLAW, Event, Harness
 from signet_actors.cli.harnesses.server_entry import NAME
 from signet_actors.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 AGENT_PLUGINS: Final = "https://agent-plugins.org/schemas/1.0.0"
 DESCRIPTION: Final = "Long-term memory for agents, kept on this machine by the Signet daemon"

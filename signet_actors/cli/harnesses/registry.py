@@ -16,33 +16,28 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import Any, Final, TypeGuard
 
-from signet_actors.cli.harnesses.flat_hooks import FlatHooks
 from signet_actors.cli.harnesses.hook_settings import (
     HookGroups,
     PluginFile,
-    document_of,
     handlers,
     is_of_other_signet,
     is_our_plugin,
-    is_ours,
     program_words,
     start_words,
     started_words,
 )
-from signet_actors.cli.harnesses.json_text import InvalidText
+from signet_actors.cli.harnesses.json_text import object_of
 from signet_actors.cli.harnesses.server_entry import NAME, ServerEntry, TomlServer, is_our_server, server_words
 from signet_actors.cli.harnesses.settings_file import Change, ManagedFile, Part, SettingsFile
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.errors import ConfigError
 from signet_actors.runtime.connected_harnesses import ConnectedHarness
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 VERSION_LIMIT_S: Final = 10
 _ANY_START: Final = "startup|resume|clear|compact"
@@ -265,38 +260,28 @@ class Harness:
 
     def is_connected(self, environ: Mapping[str, str]) -> bool:
         """Return whether a file has entries of ours. Raises ConfigError if one is not valid."""
-        for file in self._files(environ):
-            try:
-                if file.is_connected(file.file.read()):
-                    return True
-            except InvalidText as error:
-                raise file.refusal(error) from None
-        return False
+        return any(file.is_connected() for file in self._files(environ))
 
     def installed_hooks(self, environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         """Return the handler of each event that calls our hook. Raises ConfigError if the file is not valid."""
         found: dict[str, dict[str, Any]] = {}
         for file in self._files(environ):
-            for part in file.parts:
-                try:
-                    if isinstance(part, FlatHooks | PluginFile):
+            with file.refusing():
+                for part in file.parts:
+                    if isinstance(part, PluginFile):
                         found |= part.installed(file.file.read())
                     elif isinstance(part, HookGroups):
-                        groups = part.installed(file.file.read())
-                        found |= {event: _handler(group) for event, group in groups.items()}
-                except InvalidText as error:
-                    raise file.refusal(error) from None
+                        entries = part.installed(file.file.read())
+                        found |= {event: part.handler_of(entry) for event, entry in entries.items()}
         return found
 
     def installed_server(self, environ: Mapping[str, str]) -> Any:
         """Return the MCP server named signet, ours or not; None if there is none. Raises ConfigError."""
         if self.servers is None:
             return None
-        file = self.servers_file(environ)
-        try:
-            return self.servers.part.found(file.read())
-        except InvalidText as error:
-            raise ManagedFile(file, (self.servers.part,), self.title).refusal(error) from None
+        file = ManagedFile(self.servers_file(environ), (self.servers.part,), self.title)
+        with file.refusing():
+            return self.servers.part.found(file.file.read())
 
     def tools_from(self, environ: Mapping[str, str]) -> str:
         """Return the path of the file with our MCP server; empty if there is none. Raises ConfigError."""
@@ -331,7 +316,7 @@ class Harness:
         notes = self.notes(environ)
         if self is OPENCODE and is_our_server(self.installed_server(environ)):
             file = self.servers_file(environ)
-            if not isinstance((document_of(file.read(), comments=True).get("mcp") or {}).get("servers"), dict):
+            if not isinstance((object_of(file.read(), comments=True).get("mcp") or {}).get("servers"), dict):
                 notes.append(
                     f"The tools are in `mcp.{NAME}` of {file.path}, as OpenCode 1 reads them. For OpenCode 2, run"
                     ' `signet disconnect opencode`, add `"mcp": {"servers": {}}`, and connect again.'
@@ -340,15 +325,13 @@ class Harness:
 
     def _document(self, environ: Mapping[str, str]) -> dict[str, Any]:
         (file,) = (file for file in self._files(environ) if file.file.path == self.settings(environ).path)
-        try:
-            return document_of(file.file.read(), comments=self.comments)
-        except InvalidText as error:
-            raise file.refusal(error) from None
+        with file.refusing():
+            return HookGroups(comments=self.comments).document(file.file.read())
 
     def _hooks_part(self) -> Part:
         if self.plugin:
             return PluginFile()
-        return FlatHooks() if self.flat else HookGroups(comments=self.comments)
+        return HookGroups(comments=self.comments, flat=self.flat)
 
     def _files(self, environ: Mapping[str, str]) -> list[ManagedFile]:
         """Return each file of ours with its parts."""
@@ -375,11 +358,6 @@ def _is_file_name(name: Any) -> TypeGuard[str]:
 
 def _home(environ: Mapping[str, str]) -> Path:
     return Path(environ["HOME"]) if environ.get("HOME", "").startswith("/") else Path.home()
-
-
-def _handler(group: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = next(handler for handler in group["hooks"] if is_ours(handler))
-    return found
 
 
 CLAUDE_CODE: Final = Harness(

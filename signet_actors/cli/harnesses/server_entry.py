@@ -29,6 +29,7 @@ from signet_actors.cli.harnesses.json_text import (
     value_of,
     without_empty,
 )
+from signet_actors.cli.harnesses.settings_file import Part
 
 NAME: Final = "signet"
 _OF_ONE_SERVER: Final = frozenset({"type", "command", "url", "enabled"})
@@ -52,7 +53,7 @@ def is_our_server(entry: Any) -> bool:
     return len(words) > 1 and os.path.isabs(words[0]) and os.path.basename(words[0]) == NAME and words[1] == "mcp"
 
 
-class ServerEntry:
+class ServerEntry(Part):
     """This entry as a part of a settings file.
 
     ``keys`` lead to the servers. ``inner``: a member of that name that is no server holds them instead, if it is there
@@ -78,12 +79,10 @@ class ServerEntry:
         return document.get(NAME)
 
     def installed(self, text: str | None) -> dict[str, Any]:
-        """Return our entry; an empty one if there is none. Raises InvalidText."""
         entry = self.found(text)
         return entry if is_our_server(entry) else {}
 
     def connected(self, text: str | None, wanted: dict[str, Any]) -> str:
-        """Return the text with our wanted entry, unless another one has its name. Raises InvalidText."""
         entry = self.found(text)
         if text is None or not text.strip():
             text = "{}\n"
@@ -104,7 +103,6 @@ class ServerEntry:
         return appended(text, container, wanted, NAME)
 
     def stripped(self, text: str, former: str | None = None) -> str:
-        """Return the text without our entry, and without what only it filled. Raises InvalidText."""
         if not self.installed(text):
             return text
         keys = self._path(object_of(text, comments=self._comments))
@@ -113,10 +111,6 @@ class ServerEntry:
             servers = value_of(text, servers, key)
         names = [part.key for part in parts(text, servers)]
         return without_empty(removed(text, servers, names.index(NAME)), keys, former)
-
-    def is_pure(self, entries: dict[str, Any]) -> bool:  # noqa: ARG002 - as other parts of settings
-        """Return True: an entry starts one program."""
-        return True
 
     def is_blank(self, text: str) -> bool:
         return not object_of(text, comments=self._comments)
@@ -142,7 +136,7 @@ _HEADER: Final = f"[{SERVERS}.{NAME}]"
 _LINE_OF_ERROR = re.compile(r"at line (\d{1,9})")
 
 
-class TomlServer:
+class TomlServer(Part):
     """A table ``[mcp_servers.signet]`` at the end of a settings file in TOML.
 
     The text is edited by lines, so that comments and order stay; the parser of the standard library then tells whether
@@ -155,12 +149,10 @@ class TomlServer:
         return servers.get(NAME) if isinstance(servers, dict) else None
 
     def installed(self, text: str | None) -> dict[str, Any]:
-        """Return our table; an empty one if there is none. Raises InvalidText."""
         table = self.found(text)
         return table if is_our_server(table) else {}
 
     def connected(self, text: str | None, wanted: dict[str, Any]) -> str:
-        """Return the text with our wanted table, unless another one has its name. Raises InvalidText."""
         table = self.found(text)
         if table == wanted or (table is not None and not is_our_server(table)):
             return text or ""
@@ -176,7 +168,6 @@ class TomlServer:
         return after
 
     def stripped(self, text: str, former: str | None = None) -> str:
-        """Return the text without our table, and without the blank line before it. Raises InvalidText."""
         if not self.installed(text):
             return text
         lines = text.splitlines(keepends=True)
@@ -193,13 +184,6 @@ class TomlServer:
                 if {SERVERS: {}, **found} == expected:
                     return after
         raise InvalidText(1, f"the table {_HEADER} cannot be told from the rest; remove it by hand")
-
-    def is_pure(self, entries: dict[str, Any]) -> bool:  # noqa: ARG002 - as other parts of settings
-        """Return True: a table starts one program."""
-        return True
-
-    def is_blank(self, text: str) -> bool:
-        return not text.strip()
 
 
 def _document(text: str | None, *, of_ours: bool = False) -> dict[str, Any]:

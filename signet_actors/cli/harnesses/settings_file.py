@@ -12,6 +12,7 @@ import contextlib
 import difflib
 import os
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -206,11 +207,13 @@ class Part(Protocol):
     def stripped(self, text: str, former: str | None = None) -> str:
         """Return the text without our entries, and without what only they filled; what ``former`` has stays."""
 
-    def is_pure(self, entries: Any) -> bool:
+    def is_pure(self, entries: Any) -> bool:  # noqa: ARG002 - of other parts
         """Return whether nothing of other programs is in our entries."""
+        return True
 
     def is_blank(self, text: str) -> bool:
         """Return whether the text has no settings."""
+        return not text.strip()
 
 
 @dataclass(frozen=True)
@@ -232,14 +235,12 @@ class ManagedFile:
             raise ConfigError(
                 f"{self.file.path} {what}, but {self.file.backup} has its former content: restore or delete that"
             )
-        try:
+        with self.refusing():
             installed = [part.installed(before) for part in self.parts]
             after = former if self._is_made_from(former, before) else before
             for part, given, found in zip(self.parts, wanted, installed, strict=True):
                 entries = given or found
                 after = part.connected(after, entries) if entries else after
-        except InvalidText as error:
-            raise self.refusal(error) from None
         return Change(self.file, before, after, connects=True, was_connected=any(installed))
 
     def disconnecting(self) -> Change:
@@ -250,8 +251,8 @@ class ManagedFile:
         deleted.
         """
         before, former = self.file.read(), self.file.former()
-        try:
-            is_connected = self.is_connected(before)
+        with self.refusing():
+            is_connected = any(part.installed(before) for part in self.parts)
             after = before
             for part in self.parts:
                 after = None if after is None else part.stripped(after, former)
@@ -259,18 +260,22 @@ class ManagedFile:
                 after = former
             elif is_connected and self.file.was_missing() and all(part.is_blank(after or "") for part in self.parts):
                 after = None
-        except InvalidText as error:
-            raise self.refusal(error) from None
         return Change(self.file, before, after, connects=False, was_connected=is_connected)
 
-    def is_connected(self, text: str | None) -> bool:
-        """Return whether entries of ours are in the text. Raises InvalidText."""
-        return any(part.installed(text) for part in self.parts)
+    def is_connected(self) -> bool:
+        """Return whether entries of ours are in the file. Raises ConfigError if it is not valid."""
+        with self.refusing():
+            return any(part.installed(self.file.read()) for part in self.parts)
 
-    def refusal(self, error: InvalidText) -> ConfigError:
-        """Return the error for a file that cannot be edited."""
-        neither = "" if error.is_json else f"; {self.title} does not read such a file either"
-        return ConfigError(f"{self.file.path}, line {error.line}: {error.problem}{neither}. Nothing was changed")
+    @contextlib.contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Raise ConfigError for a text that cannot be edited."""
+        try:
+            yield
+        except InvalidText as error:
+            neither = "" if error.is_json else f"; {self.title} does not read such a file either"
+            problem = f"{error.problem}{neither}. Nothing was changed"
+            raise ConfigError(f"{self.file.path}, line {error.line}: {problem}") from None
 
     def _is_made_from(self, former: str | None, text: str | None) -> bool:
         """Return whether the text is what ``connecting`` makes of the former one, and nothing has changed it since."""
@@ -281,6 +286,6 @@ class ManagedFile:
                 if not part.is_pure(entries):
                     return False
                 made = part.connected(made, entries) if entries else made
-            return made == text and self.is_connected(text)
+            return made == text and any(part.installed(text) for part in self.parts)
         except InvalidText:
             return False

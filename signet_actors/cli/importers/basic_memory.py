@@ -6,16 +6,12 @@ Source: docs/transfer.md "Other formats"; the note format of Basic Memory (front
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from signet_actors.cli.importers.markdown import MARKDOWN, Note, notes, sections
-from signet_actors.cli.importers.source import Line, NotThisFormat, tag_of, type_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from signet_actors.cli.importers.source import Findings
+from signet_actors.cli.importers.source import Findings, Line, NotThisFormat, tag_of, type_of
 
 SOURCE_TYPE = "basic-memory"
 DEFAULT_KIND = "note"

@@ -7,9 +7,12 @@ Source: docs/transfer.md "Other formats"; the schema and the export format of cl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from signet_actors.cli.importers.source import (
+    Findings,
     Line,
     NotThisFormat,
     is_database,
@@ -20,12 +23,6 @@ from signet_actors.cli.importers.source import (
     tags_of,
     type_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from signet_actors.cli.importers.source import Findings
 
 WANTED = "export from claude-mem with its script export-memories, or give its database, ~/.claude-mem/claude-mem.db"
 SUMMARY_PARTS = ("request", "investigated", "learned", "completed", "next_steps", "notes")

@@ -11,19 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from signet_actors.cli.importers.markdown import agent_notes, sections
-from signet_actors.cli.importers.source import Line, NotThisFormat, tag_of
+from signet_actors.cli.importers.markdown import Note, agent_notes, sections
+from signet_actors.cli.importers.source import Findings, Line, NotThisFormat, tag_of
 from signet_actors.cli.past_sessions.line_files import claude_code_projects, project_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from signet_actors.cli.importers.markdown import Note
-    from signet_actors.cli.importers.source import Findings
 
 SOURCE_TYPE: Final = "claude-memory"
 INDEX: Final = "MEMORY.md"

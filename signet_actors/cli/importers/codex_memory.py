@@ -10,19 +10,14 @@ Source: docs/transfer.md "The memories of your agents"; Codex's prompt for the c
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
 
-from signet_actors.cli.importers.markdown import agent_notes, sections
-from signet_actors.cli.importers.source import Line, NotThisFormat
+from signet_actors.cli.importers.markdown import Note, agent_notes, sections
+from signet_actors.cli.importers.source import Findings, Line, NotThisFormat
 from signet_actors.cli.past_sessions.line_files import codex_home
 from signet_actors.domain.timestamps import normalize_timestamp
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from signet_actors.cli.importers.markdown import Note
-    from signet_actors.cli.importers.source import Findings
 
 SOURCE_TYPE: Final = "codex-memory"
 _FOLDER: Final = "memories"

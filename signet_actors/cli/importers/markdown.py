@@ -13,13 +13,15 @@ import os
 import re
 import stat
 import time
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from signet_actors.cli.importers.source import (
+    Findings,
     Line,
     NotThisFormat,
     Unreadable,
@@ -32,12 +34,6 @@ from signet_actors.cli.importers.source import (
 from signet_actors.config.yaml_file import UnreadableYaml, parse_yaml
 from signet_actors.domain import working_memory
 from signet_actors.domain.extraction.injected_text import without_injected
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Sequence
-
-    from signet_actors.cli.importers.source import Findings
-
 
 MARKDOWN: Final = (".md", ".markdown", ".mdx")
 TEXT: Final = (".txt", ".text")

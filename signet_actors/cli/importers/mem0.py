@@ -5,15 +5,11 @@ Source: docs/transfer.md "Other formats"; the API reference of mem0 "Get memorie
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
-from signet_actors.cli.importers.source import Line, NotThisFormat, line, read_json, tags_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from signet_actors.cli.importers.source import Findings
+from signet_actors.cli.importers.source import Findings, Line, NotThisFormat, line, read_json, tags_of
 
 WANTED = "write the reply of mem0's get_all into a file: json.dump(memory.get_all(…), file)"
 

@@ -7,16 +7,12 @@ Source: docs/transfer.md "The memories of your agents"; OpenClaw's documentation
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from signet_actors.cli.importers.markdown import agent_notes, sections
-from signet_actors.cli.importers.source import Line, NotThisFormat
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from signet_actors.cli.importers.source import Findings
+from signet_actors.cli.importers.source import Findings, Line, NotThisFormat
 
 SOURCE_TYPE: Final = "openclaw"
 _NAMES: Final = ("MEMORY.md", "memory.md")

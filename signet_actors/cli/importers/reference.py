@@ -6,9 +6,12 @@ docs/transfer.md "Other formats".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from signet_actors.cli.importers.source import (
+    Findings,
     Line,
     NotThisFormat,
     is_database,
@@ -20,12 +23,6 @@ from signet_actors.cli.importers.source import (
     uuid_of,
 )
 from signet_actors.cli.presentation import print_message
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from signet_actors.cli.importers.source import Findings
 
 READABLE = (None, "global", "private")
 ARCHIVED = "archived"

@@ -13,27 +13,20 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import click
 
-from signet_actors.cli.connection import memory_path
+from signet_actors.cli.connection import DaemonClient, memory_path
 from signet_actors.cli.exit_codes import EXIT_CODES
-from signet_actors.cli.importers.markdown import MARKDOWN, notes
-from signet_actors.cli.importers.source import Line, NotThisFormat, line, tag_of
+from signet_actors.cli.importers.markdown import MARKDOWN, Note, notes
+from signet_actors.cli.importers.source import Findings, Line, NotThisFormat, line, tag_of
 from signet_actors.errors import RequestRefused, SignetError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from signet_actors.cli.connection import DaemonClient
-    from signet_actors.cli.importers.markdown import Note
-    from signet_actors.cli.importers.source import Findings
-
 
 MARK: Final = "exported"
 _SLUG_CHARS: Final = 40

@@ -16,20 +16,17 @@ import tempfile
 import unicodedata
 import uuid
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from signet_actors.cli.presentation import counted, one_line
 from signet_actors.config.regular_file import read_regular
 from signet_actors.domain.memories import MEMORY_TYPES, memory_type
 from signet_actors.domain.temporal.phrases import PhraseKind, date_phrase
 from signet_actors.errors import ConfigError, InvalidRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
 
 Line = dict[str, Any]
 """A memory as a line of an import has it; see docs/transfer.md "The format"."""

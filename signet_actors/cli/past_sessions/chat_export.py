@@ -13,20 +13,17 @@ import codecs
 import json
 import os
 import re
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from signet_actors.cli.importers.source import NotThisFormat
-from signet_actors.cli.past_sessions.session import Message, PastSession, Unreadable
+from signet_actors.cli.past_sessions.line_files import Message, PastSession, Unreadable
 from signet_actors.config.regular_file import open_regular
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.domain.transcripts.json_values import object_at, text_at, text_of_content, time_at
 from signet_actors.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
 
 WANTED: Final = "give the file conversations.json of a data export of Claude or ChatGPT, unpacked, or its directory"
 _NAMES: Final = ("conversations.json", "conversations-*.json")

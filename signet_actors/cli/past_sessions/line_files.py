@@ -10,20 +10,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeAlias
 
-from signet_actors.cli.past_sessions.session import Message, PastSession, Unreadable
 from signet_actors.cli.presentation import counted
+from signet_actors.domain.timestamps import iso
 from signet_actors.domain.transcripts.codex import is_of_subagent
 from signet_actors.domain.transcripts.gemini import session_of
 from signet_actors.domain.transcripts.json_values import decode_json_text, text_at
 from signet_actors.domain.transcripts.parse import FIRST_LINES, first_directory, parse_transcript
 from signet_actors.domain.transcripts.turns import TranscriptTooLong
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 _LINE_BYTES: Final = 1 << 20
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
@@ -146,3 +145,47 @@ def _messages(path: Path) -> list[Message]:
     except TranscriptTooLong as error:
         raise Unreadable(f"{path}: {error}") from error
     return [{"role": turn.role, "content": turn.text, "timestamp": turn.said_at} for turn in found.turns]
+
+
+Message: TypeAlias = "dict[str, Any]"
+"""What one side said: ``role``, ``content`` and, if it is known, ``timestamp`` (ISO)."""
+
+
+@dataclass(frozen=True)
+class PastSession:
+    """A session: which one, how long and how old it is, and its messages.
+
+    ``path`` is its file if the daemon can read that itself. ``project`` is the directory that it worked in.
+    """
+
+    source: str
+    key: str
+    size: int
+    modified_ms: int
+    messages: Callable[[], list[Message]]
+    project: str | None = None
+    path: Path | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.source} {self.key}"
+
+    @property
+    def stamp(self) -> str:
+        """What changes when the session goes on."""
+        return f"{self.size}:{self.modified_ms}"
+
+    @property
+    def modified_at(self) -> str:
+        return iso(self.modified_ms)
+
+    def is_below(self, directory: Path) -> bool:
+        """Return whether the session worked in the directory or below it."""
+        if self.project is None:
+            return False
+        real = os.path.realpath(self.project)
+        return Path(self.project).is_relative_to(directory) or Path(real).is_relative_to(directory)
+
+
+class Unreadable(Exception):
+    """A session, or a file with sessions, that cannot be read; the text names it and says why."""

@@ -10,18 +10,16 @@ Source: docs/guides/backfill.md; OpenCode's tables ``session``, ``message`` and 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from signet_actors.cli.importers.source import NotThisFormat, each_row, is_database
-from signet_actors.cli.past_sessions.session import Message, PastSession, Unreadable
+from signet_actors.cli.past_sessions.line_files import Message, PastSession, Unreadable
 from signet_actors.domain.transcripts.answers import turns_of
 from signet_actors.domain.transcripts.json_values import decode_json_text, object_at, text_at, time_at
 from signet_actors.domain.transcripts.opencode import exchanges_of_tool, is_own
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 SOURCE: Final = "opencode"
 _Said: TypeAlias = tuple[str, str | None, str]
