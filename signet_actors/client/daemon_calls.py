@@ -8,6 +8,15 @@ from typing import Final
 from signet_actors.client.errors import JobNotEnded
 from signet_actors.client.exchange import Caller, Exchange, Pause
 from signet_actors.domain.jobs import JobState
+from signet_actors.features.reviews.api import (
+    APPROVE,
+    LIST_REVIEWS,
+    REJECT,
+    ListReviewsRequest,
+    ReviewListReply,
+    ReviewReply,
+    ReviewRequest,
+)
 from signet_actors.features.session_memories.api import (
     FEEDBACK,
     SESSION_MEMORIES,
@@ -19,15 +28,6 @@ from signet_actors.features.session_memories.api import (
 from signet_actors.operations.health import HEALTH, READY, HealthReply, ReadyReply
 from signet_actors.operations.jobs import GET_JOB, JobReply
 from signet_actors.operations.pipeline import PIPELINE_STATUS, PipelineStatusReply
-from signet_actors.operations.reviews import (
-    APPROVE,
-    LIST_REVIEWS,
-    REJECT,
-    ListReviewsRequest,
-    ReviewListReply,
-    ReviewReply,
-    ReviewRequest,
-)
 from signet_actors.operations.status import STATUS, StatusReply
 
 ENDED: Final = frozenset({JobState.COMPLETED.value, JobState.DEAD.value})

@@ -54,7 +54,8 @@ async def ask(
             await call.state.ledger.flush()
     key, agent_id = named_session(call) if "key" in call.path else (None, call.agent_id)
     principal = call.principal if operation.has_effect else Principal()
-    caller = Caller(agent_id, principal, session_key=key)
+    scope = call.read.scope if "scope" in request.__struct_fields__ else None
+    caller = Caller(agent_id, principal, scope, dict(call.path), session_key=key)
     asked: Asked[RequestT] = message_of(operation)(caller=caller, request=request, idempotency=idempotency)
     return await (call.ask_writer(asked) if operation.served_by == "writer" else call.ask_searcher(asked))
 

@@ -68,11 +68,14 @@ class Principal(msgspec.Struct, frozen=True, omit_defaults=True):
 class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the gateway has settled about the caller of a request.
 
-    ``principal``: of a request with an effect. ``session_key``: the session that the path names.
+    ``principal``: of a request with an effect. ``scope``: of a request that has one. ``path``: its parameters.
+    ``session_key``: the session that the path names, as it is stored.
     """
 
     agent_id: str = "default"
     principal: Principal = Principal()
+    scope: str | None = None
+    path: dict[str, str] = {}
     session_key: str | None = None
 
 

@@ -15,7 +15,7 @@ from signet_actors.operations.memories import HistoryItem
 from signet_actors.protocol.embeddings import EmbeddingHealth, EmbeddingsExported, ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.memories import Filters, Job, Memory, ReadScope, Wording
 from signet_actors.protocol.message import Answered, Failure, Message, Request
-from signet_actors.protocol.pipeline_queries import PipelineAnswer, PipelineQuery
+from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
 from signet_actors.protocol.session_summaries import SummaryQuery, SummaryQueryReply
 from signet_actors.protocol.sessions import SessionQuery, SessionQueryReply
 from signet_actors.protocol.transcripts import TranscriptQuery, TranscriptQueryReply
@@ -477,7 +477,7 @@ SearcherQuery = (
     | GetStoreStats
     | FindForgetCandidates
     | SessionQuery
-    | PipelineQuery
+    | GetPipelineStatus
     | TranscriptQuery
     | SummaryQuery
 )
@@ -500,7 +500,7 @@ SearcherReply = (
     | StoreStats
     | ForgetCandidatesFound
     | SessionQueryReply
-    | PipelineAnswer
+    | PipelineStatus
     | TranscriptQueryReply
     | SummaryQueryReply
     | Answered

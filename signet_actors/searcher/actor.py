@@ -18,7 +18,7 @@ from signet_actors.features.checkpoints.api import FindRecovery
 from signet_actors.features.handlers import handlers
 from signet_actors.protocol.embeddings import ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.message import Failure
-from signet_actors.protocol.pipeline_queries import GetPipelineStatus, GetRun, ListReviews, ListRuns
+from signet_actors.protocol.pipeline_queries import GetPipelineStatus
 from signet_actors.protocol.searcher import (
     ExportMemories,
     FindByPrefix,
@@ -123,9 +123,6 @@ HANDLERS: Final[dict[type, Any]] = {
     FindForgetCandidates: forget.candidates,
     GetSession: sessions.get_session,
     GetPipelineStatus: pipeline.status,
-    ListReviews: pipeline.list_reviews,
-    GetRun: pipeline.get_run,
-    ListRuns: pipeline.list_runs,
     GetTranscript: transcripts.get,
     SearchSessions: transcripts.search,
     ExpandSessions: transcripts.expand,

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import (
     CircuitState,
@@ -18,7 +17,18 @@ from signet_actors.domain.providers import (
     ProviderReport,
     Selection,
 )
-from signet_actors.errors import ErrorCode, OutcomeUnknown, SignetError, Unavailable
+from signet_actors.errors import ErrorCode, NotFound, OutcomeUnknown, SignetError, Unavailable
+from signet_actors.features.reviews.api import LIST_REVIEWS
+from signet_actors.features.runs.api import (
+    GET_RUN,
+    LIST_RUNS,
+    ProposalReport,
+    RejectedReport,
+    RelationReport,
+    RunListReply,
+    RunReply,
+    RunReport,
+)
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.status.pipeline_health import latency
 from signet_actors.gateway.status.request_metrics import RequestMetrics
@@ -28,12 +38,11 @@ from signet_actors.operations.memory_changes import RECOVER_MEMORY
 from signet_actors.operations.pipeline import DeadReport, UsageReport
 from signet_actors.operations.recall import RECALL, SEARCH
 from signet_actors.operations.remember import REMEMBER
-from signet_actors.operations.runs import RejectedReport, RunReport
 from signet_actors.protocol.control import RESTARTING, ChildState, TreeChanged
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, JobRunnerState
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Principal
+from signet_actors.protocol.message import Answered, Principal, message_of
 from signet_actors.protocol.pipeline import (
     ApproveProposal,
     JobsRequeued,
@@ -47,16 +56,8 @@ from signet_actors.protocol.pipeline import (
 )
 from signet_actors.protocol.pipeline_queries import (
     GetPipelineStatus,
-    GetRun,
     KindQueue,
-    ListReviews,
-    ListRuns,
     PipelineStatus,
-    ProposalRow,
-    ReviewItem,
-    ReviewsListed,
-    RunFound,
-    RunsListed,
 )
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
 from tests.support.memory_api import EVERYBODY_UP, MemoryApi
@@ -134,12 +135,9 @@ RUN = RunReport(
     undone_at=None,
     undone_by=None,
 )
-PROPOSAL = ProposalRow(
+PROPOSAL = ProposalReport(
     id="p1",
-    run_id="run-1",
-    job_id="job-1",
     ordinal=0,
-    memory_id="m1",
     action="update",
     outcome="review",
     reason="contradiction",
@@ -158,7 +156,6 @@ PROPOSAL = ProposalRow(
     reviewed_by=None,
     reviewed_at=None,
     undo_note=None,
-    created_at="2026-02-21T10:00:00.000Z",
 )
 
 
@@ -409,18 +406,22 @@ def test_the_daemon_s_status_shows_that_jobs_wait_for_the_extractor(api: MemoryA
 
 
 def test_runs_are_listed_within_the_caller_s_scope(api: MemoryApi) -> None:
-    api.bus.script[ListRuns] = RunsListed([RUN])
+    api.bus.script[message_of(LIST_RUNS)] = Answered(msgspec.json.encode(RunListReply([RUN])))
     answer = api.request("GET", "/api/pipeline/runs?agentId=a&scope=s&memoryId=m1&limit=9999&offset=2")
-    assert api.bus.only(ListRuns).body == ListRuns(ReadScope("a", "s"), memory_id="m1", limit=500, offset=2)
+    asked = api.bus.only(message_of(LIST_RUNS)).body
+    assert (asked.caller.agent_id, asked.caller.scope) == ("a", "s")
+    assert (asked.request.memory_id, asked.request.limit, asked.request.offset) == ("m1", 500, 2)
     (run,) = answer.json["runs"]
     assert (run["id"], run["jobId"], run["counts"], run["undoneAt"]) == ("run-1", "job-1", {"created": 2}, None)
 
 
 def test_a_run_is_shown_with_its_proposals(api: MemoryApi) -> None:
-    relations = [EntityTriple("homelab", "uses", "Traefik", 0.9, "system")]
+    relations = [RelationReport("homelab", "uses", "Traefik", 0.9, "system", None)]
     rejected = [RejectedReport("Is it raining?", "fact", 0.9, "question")]
-    api.bus.script[GetRun] = RunFound(RUN, [PROPOSAL], relations, rejected, {"question": 1}, ["cut off"])
+    found = RunReply(RUN, [PROPOSAL], relations, rejected, {"question": 1}, ["cut off"])
+    api.bus.script[message_of(GET_RUN)] = Answered(msgspec.json.encode(found))
     said = api.request("GET", "/api/pipeline/runs/run-1").json
+    assert api.bus.only(message_of(GET_RUN)).body.caller.path == {"run": "run-1"}
     assert said["run"]["provider"] == "ollama"
     (proposal,) = said["proposals"]
     assert (proposal["factContent"], proposal["targetId"], proposal["outcome"]) == (
@@ -443,7 +444,7 @@ def test_a_run_is_shown_with_its_proposals(api: MemoryApi) -> None:
 
 
 def test_a_run_that_the_caller_may_not_read_is_404(api: MemoryApi) -> None:
-    api.bus.script[GetRun] = RunFound(None)
+    api.bus.script[message_of(GET_RUN)] = NotFound("Run not found")
     api.bus.script[UndoRun] = RunUndone("run-1", "not_found")
     for method, path in (("GET", "/api/pipeline/runs/run-1"), ("POST", "/api/pipeline/runs/run-1/undo")):
         answer = api.request(method, path)
@@ -582,15 +583,13 @@ def test_an_invalid_requeue_request_requeues_nothing(api: MemoryApi, body: Any, 
     assert api.bus.asked == []
 
 
-def test_the_review_queue_shows_each_proposal_with_the_current_content(api: MemoryApi) -> None:
-    api.bus.script[ListReviews] = ReviewsListed([ReviewItem(PROPOSAL, "The host is called alpha.", 3)], 7)
-    answer = api.request("GET", "/api/memory/review-queue?agentId=a")
-    assert api.bus.only(ListReviews).body == ListReviews(ReadScope("a"), state="pending", limit=50, offset=0)
-    (item,) = answer.json["items"]
-    assert answer.json["total"] == 7
-    assert (item["id"], item["memory_id"], item["source_memory_id"]) == ("p1", "m2", "m1")
-    assert (item["event"], item["reason"]) == ("updated", "contradiction")
-    assert (item["current_content"], item["fact_content"]) == ("The host is called alpha.", "The host is called beta.")
+def test_the_review_queue_is_read_within_the_caller_s_scope(api: MemoryApi) -> None:
+    api.bus.script[message_of(LIST_REVIEWS)] = Answered(b'{"items":[],"total":7}')
+    answer = api.request("GET", "/api/memory/review-queue?agentId=a&scope=s&state=all&limit=9999")
+    asked = api.bus.only(message_of(LIST_REVIEWS)).body
+    assert (asked.caller.agent_id, asked.caller.scope) == ("a", "s")
+    assert (asked.request.state, asked.request.limit, asked.request.offset) == ("all", 500, 0)
+    assert answer.json == {"items": [], "total": 7}
 
 
 @pytest.mark.parametrize(("word", "kind"), [("approve", ApproveProposal), ("reject", RejectProposal)])

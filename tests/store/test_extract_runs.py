@@ -12,13 +12,11 @@ from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.junk_filter import RECALL_ECHO_WINDOW_MS
 from signet_actors.domain.memories import DERIVED
 from signet_actors.domain.timestamps import iso
-from signet_actors.protocol.memories import ReadScope
+from signet_actors.features.runs.api import RunReply
 from signet_actors.protocol.message import Principal
-from signet_actors.protocol.pipeline_queries import GetRun, RunFound
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, RecoverMemory
-from signet_actors.searcher.queries import pipeline
 from tests.support.injection_harness import InjectionHarness
-from tests.support.pipeline_harness import configured
+from tests.support.pipeline_harness import configured, run_of
 from tests.support.scripted_model import data_of
 from tests.support.store_room import kept_sound
 
@@ -104,10 +102,10 @@ ME = Principal(changed_by="mira", actor_type="operator")
 TOKEN = "ghp_" + "a1B2" * 9
 
 
-def the_run_on(room: InjectionHarness, memory_id: str) -> RunFound:
+def the_run_on(room: InjectionHarness, memory_id: str) -> RunReply:
     run_id = room.value("SELECT id FROM pipeline_runs WHERE memory_id = ?", memory_id)
     with room.reader.open_snapshot() as view:
-        return pipeline.get_run(view, GetRun(run_id, ReadScope()))
+        return run_of(view, run_id)
 
 
 def test_a_run_lists_the_facts_that_it_rejected_with_their_reasons(room: InjectionHarness) -> None:

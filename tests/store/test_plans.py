@@ -13,15 +13,16 @@ from typing import Any
 import apsw
 import pytest
 
+from signet_actors.features.reviews.api import LIST_REVIEWS, ListReviewsRequest
+from signet_actors.features.reviews.reads import listed as reviews_listed
 from signet_actors.protocol.leases import LeaseJobs, ReapLeases
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Principal
-from signet_actors.protocol.pipeline_queries import ListReviews
+from signet_actors.protocol.message import Caller, Principal, message_of
 from signet_actors.protocol.searcher import ExportMemories, FindSimilar
 from signet_actors.protocol.session_summaries import ListSummaries
 from signet_actors.protocol.transcripts import ListPastSessions
 from signet_actors.protocol.writer import ImportLine, ImportMemories, NewMemory, RememberChunks
-from signet_actors.searcher.queries import embeddings, import_export, pipeline
+from signet_actors.searcher.queries import embeddings, import_export
 from signet_actors.store.reads import session_summaries, temporal_edges, transcripts
 from tests.support.pipeline_harness import PipelineHarness, change, configured
 from tests.support.store_room import DIMENSIONS, connection_of, plan_of
@@ -76,7 +77,8 @@ def test_queries_of_one_agent_find_rows_by_row_number(room: PipelineHarness) -> 
     room.connection.execute("UPDATE agents SET read_policy = 'isolated' WHERE id = 'alone'")
     asked = Asked(connection_of(room.reader.engine))
     with room.reader.open_snapshot() as view:
-        assert [item.current_version for item in pipeline.list_reviews(view, ListReviews(ALONE)).items] == [1]
+        asked_for = message_of(LIST_REVIEWS)(caller=Caller(ALONE.agent_id), request=ListReviewsRequest())
+        assert [item.current_version for item in reviews_listed(view, asked_for).items] == [1]
         assert import_export.export(view, ExportMemories("alone"))[0].count == 2
         similar = embeddings.find_similar(room.reader, view, FindSimilar(target, ALONE))
         transcripts.past(view, ListPastSessions(ALONE, limit=10, chars=100))

@@ -14,20 +14,17 @@ from hypothesis import strategies as st
 
 from signet_actors.domain.extraction.proposals import with_suspicion
 from signet_actors.domain.timestamps import iso
-from signet_actors.errors import ErrorCode, InvalidRequest
+from signet_actors.errors import ErrorCode, InvalidRequest, NotFound
 from signet_actors.features.pipeline_ids import reads as pipeline_ids
+from signet_actors.features.reviews import reads as reviews
+from signet_actors.features.reviews.api import LIST_REVIEWS, ListReviewsRequest, ReviewListReply
+from signet_actors.features.runs.api import LIST_RUNS, ListRunsRequest
+from signet_actors.features.runs.reads import list_runs
 from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Caller, Idempotency, Principal
+from signet_actors.protocol.message import Caller, Idempotency, Principal, message_of
 from signet_actors.protocol.pipeline import ApproveProposal, RejectProposal, RequeueJobs, UndoRun
-from signet_actors.protocol.pipeline_queries import (
-    GetPipelineStatus,
-    GetRun,
-    KindQueue,
-    ListReviews,
-    ListRuns,
-    ReviewsListed,
-)
+from signet_actors.protocol.pipeline_queries import GetPipelineStatus, KindQueue
 from signet_actors.protocol.writer import (
     ForgetMany,
     ForgetMemory,
@@ -38,7 +35,7 @@ from signet_actors.protocol.writer import (
     RecoverMemory,
 )
 from signet_actors.searcher.queries import pipeline
-from tests.support.pipeline_harness import PipelineHarness, add, change, configured, refused
+from tests.support.pipeline_harness import PipelineHarness, add, change, configured, refused, run_of
 from tests.support.store_room import broken_invariants, kept_sound, plan_of
 
 ME = Principal(changed_by="mira", actor_type="operator")
@@ -64,9 +61,10 @@ def waiting(room: PipelineHarness, action: str = "update", **fields: Any) -> tup
     return room.value("SELECT id FROM memory_proposals WHERE review_state = 'pending' ORDER BY seq DESC"), target
 
 
-def listed(room: PipelineHarness, read: ReadScope = EVERYBODY, **fields: Any) -> ReviewsListed:
+def listed(room: PipelineHarness, read: ReadScope = EVERYBODY, **fields: Any) -> ReviewListReply:
+    caller, page = Caller(read.agent_id, scope=read.scope), ListReviewsRequest(**fields)
     with room.reader.open_snapshot() as view:
-        return pipeline.list_reviews(view, ListReviews(read, **fields))
+        return reviews.listed(view, message_of(LIST_REVIEWS)(caller=caller, request=page))
 
 
 def whole(room: PipelineHarness) -> list[Any]:
@@ -128,7 +126,7 @@ def test_an_approval_never_overwrites_a_later_change(room: PipelineHarness, mean
     before = whole(room)
     assert room.ask(ApproveProposal(proposal, ME)).status == status
     assert whole(room) == before
-    assert [item.proposal.id for item in listed(room).items] == [proposal], "it waits on"
+    assert [item.id for item in listed(room).items] == [proposal], "it waits on"
     assert room.ask(RejectProposal(proposal, ME)).status == "rejected"
 
 
@@ -203,13 +201,14 @@ def test_pending_reviews_of_a_run_are_closed_by_its_undo(room: PipelineHarness) 
     before = whole(room)
     answer = room.ask(UndoRun(run, ME))
     assert (answer.status, answer.results, answer.reviews_closed) == ("undone", [], 1)
-    assert [item.proposal.id for item in listed(room).items] == [other], "another run's waits on"
+    assert [item.id for item in listed(room).items] == [other], "another run's waits on"
     event = room.events(source)[-1]
     assert (event["event"], event["changed_by"], event["reason"]) == ("none", "mira", f"undo of run {run}")
     assert event["metadata"]["review"] == "rejected"
     assert room.ask(ApproveProposal(proposal, ME)).status == "decided_otherwise"
     (item,) = listed(room, state="rejected").items
-    assert (item.proposal.reviewed_by, item.proposal.undo_note) == ("mira", "run_undone")
+    note = room.value("SELECT undo_note FROM memory_proposals WHERE id = ?", item.id)
+    assert (item.reviewed_by, note) == ("mira", "run_undone")
     again = room.ask(UndoRun(run, ME))
     assert (again.status, again.results, again.reviews_closed) == ("already_undone", [], 1)
     assert whole(room) == before
@@ -245,7 +244,7 @@ def test_an_instruction_is_stored_only_after_a_person_approves_it(room: Pipeline
     proposal, source = ordering(room, agent_id="cleo", visibility="private", project="p")
     owner = ReadScope(agent_id="cleo")
     (item,) = listed(room, owner).items
-    assert (item.proposal.action, item.proposal.target_id, item.current_content) == ("add", None, None)
+    assert (item.action, item.event, item.memory_id, item.current_content) == ("add", "created", None, None)
     assert room.value("SELECT count(*) FROM memories WHERE who = 'pipeline-v2'") == 0
     assert room.value("SELECT count FROM pipeline_counters WHERE name = 'flagged.imperative'") == 1
     assert room.ask(ApproveProposal(proposal, ME)).status == "not_found", "another agent approves nothing"
@@ -312,11 +311,17 @@ def test_reviews_are_visible_only_to_agents_that_may_read_the_memory(room: Pipel
     run_id = room.value("SELECT run_id FROM memory_proposals WHERE id = ?", proposal)
     assert room.ask(UndoRun(run_id, ME, read=stranger)).status == "not_found"
     with room.reader.open_snapshot() as view:
-        assert pipeline.get_run(view, GetRun(run_id, stranger)).run is None
-        assert pipeline.list_runs(view, ListRuns(stranger)).runs == []
-        assert pipeline.get_run(view, GetRun(run_id, owner)).run is not None
+        with pytest.raises(NotFound):
+            run_of(view, run_id, "bob")
+        of_stranger = message_of(LIST_RUNS)(caller=Caller("bob"), request=ListRunsRequest())
+        assert list_runs(view, of_stranger).runs == []
+        assert run_of(view, run_id, "cleo").run.id == run_id
     (item,) = listed(room, owner).items
     assert (item.current_content, item.current_version) == ("The build uses Make", 2)
+    source = room.value("SELECT memory_id FROM pipeline_runs WHERE id = ?", run_id)
+    target = room.value("SELECT id FROM memories WHERE content = 'The build uses Make'")
+    assert (item.id, item.event, item.memory_id, item.source_memory_id) == (proposal, "updated", target, source)
+    assert (item.fact_content, item.syntactic_contradiction) == ("The build does not use Make", True)
     assert room.ask(ApproveProposal(proposal, ME, read=owner)).status == "approved"
 
 
@@ -361,15 +366,15 @@ def test_the_beginning_of_an_id_is_looked_up_by_index(room: PipelineHarness) -> 
 def test_the_review_queue_is_paged_oldest_first_and_by_state(room: PipelineHarness) -> None:
     first, target = waiting(room)
     second, _ = waiting(room, project="p")
-    assert [item.proposal.id for item in listed(room).items] == [first, second]
-    assert [item.proposal.id for item in listed(room, limit=1, offset=1).items] == [second]
+    assert [item.id for item in listed(room).items] == [first, second]
+    assert [item.id for item in listed(room, limit=1, offset=1).items] == [second]
     (item, _) = listed(room).items
-    assert (item.proposal.rationale, item.proposal.syntactic_contradiction) == ("it says otherwise now", True)
+    assert (item.rationale, item.syntactic_contradiction) == ("it says otherwise now", True)
     room.ask(ApproveProposal(first, ME))
     assert (listed(room).total, listed(room, state="approved").total, listed(room, state="all").total) == (1, 1, 2)
     room.ask(ForgetMany(targets=(ForgetTarget(target),), reason="r", principal=ME, hard=True))
     (item,) = listed(room, state="approved").items
-    assert (item.proposal.fact_content, item.current_content) == (None, None)
+    assert (item.fact_content, item.current_content) == (None, None)
     with pytest.raises(InvalidRequest):
         listed(room, state="'; DROP TABLE memories")
 

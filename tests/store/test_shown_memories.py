@@ -14,17 +14,18 @@ import pytest
 from signet_actors.domain.extraction.facts import EntityTriple, Fact
 from signet_actors.domain.extraction.proposals import MAX_CANDIDATES, Proposal
 from signet_actors.errors import ErrorCode
+from signet_actors.features.reviews.api import LIST_REVIEWS, ListReviewsRequest
+from signet_actors.features.reviews.reads import listed
+from signet_actors.features.runs.api import ProposalReport
 from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Principal
+from signet_actors.protocol.message import Principal, message_of
 from signet_actors.protocol.pipeline import ApproveProposal, HeldLease, ReleaseJobs
-from signet_actors.protocol.pipeline_queries import GetRun, ListReviews, ProposalRow
 from signet_actors.protocol.searcher import GetHistory
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, PurgeStep, RecoverMemory
-from signet_actors.searcher.queries import pipeline
 from signet_actors.searcher.queries.memories import get_history
 from tests.store.test_apply_proposals import everywhere
-from tests.support.pipeline_harness import PipelineHarness, add, change, configured, refused
+from tests.support.pipeline_harness import PipelineHarness, add, change, configured, refused, run_of
 from tests.support.store_room import kept_sound, plan_of
 
 ME = Principal(changed_by="mira", actor_type="operator")
@@ -71,14 +72,14 @@ def forget(room: PipelineHarness, memory_id: str) -> None:
     assert room.ask(ForgetMemory(id=memory_id, reason="r", principal=ME)).status == "deleted"
 
 
-def proposals(room: PipelineHarness) -> list[ProposalRow]:
+def proposals(room: PipelineHarness) -> list[ProposalReport]:
     with room.reader.open_snapshot() as view:
-        return pipeline.get_run(view, GetRun("run", ReadScope())).proposals
+        return run_of(view, "run").proposals
 
 
 def relations(room: PipelineHarness) -> list[str]:
     with room.reader.open_snapshot() as view:
-        return [one.source for one in pipeline.get_run(view, GetRun("run", ReadScope())).entities]
+        return [one.source for one in run_of(view, "run").entities]
 
 
 def trail(room: PipelineHarness, memory_id: str) -> list[str]:
@@ -191,8 +192,8 @@ def test_a_reason_is_hidden_while_a_quoted_memory_is_forgotten(room: PipelineHar
     forget(room, secret)
     assert [row.rationale for row in proposals(room)] == [None, None, "not stored yet"]
     with room.reader.open_snapshot() as view:
-        (item,) = pipeline.list_reviews(view, ListReviews(ReadScope())).items
-    assert (item.proposal.rationale, item.proposal.fact_content) == (None, "The build does not use Make")
+        (item,) = listed(view, message_of(LIST_REVIEWS)(request=ListReviewsRequest())).items
+    assert (item.rationale, item.fact_content) == (None, "The build does not use Make")
     assert [CANARY in event for event in trail(room, source)] == [False] * 3
     room.ask(RecoverMemory(id=secret, reason="r", principal=ME))
     assert proposals(room) == before
@@ -207,13 +208,13 @@ def test_proposals_of_a_forgotten_source_are_neither_shown_nor_applied(
     forget(room, source)
     assert [(row.fact_content, row.rationale) for row in proposals(room)] == [(None, None)] * 3
     with room.reader.open_snapshot() as view:
-        (item,) = pipeline.list_reviews(view, ListReviews(ReadScope())).items
-    assert (item.proposal.fact_content, item.proposal.rationale) == (None, None)
-    assert room.ask(ApproveProposal(item.proposal.id, ME)).status == "source_gone"
+        (item,) = listed(view, message_of(LIST_REVIEWS)(request=ListReviewsRequest())).items
+    assert (item.fact_content, item.rationale) == (None, None)
+    assert room.ask(ApproveProposal(item.id, ME)).status == "source_gone"
     assert room.memory(other, "version") == (1,)
     room.ask(RecoverMemory(id=source, reason="r", principal=ME))
     assert proposals(room) == before
-    assert room.ask(ApproveProposal(item.proposal.id, ME)).status == "approved"
+    assert room.ask(ApproveProposal(item.id, ME)).status == "approved"
 
 
 def test_no_event_or_relation_shows_the_text_of_a_forgotten_source(room: PipelineHarness) -> None:

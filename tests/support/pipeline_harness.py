@@ -11,9 +11,13 @@ import msgspec
 from signet_actors.config.schema import Config, EmbeddingConfig
 from signet_actors.domain.extraction.facts import EntityTriple, Fact
 from signet_actors.domain.extraction.proposals import Proposal
+from signet_actors.features.runs.api import GET_RUN, RunReply
+from signet_actors.features.runs.reads import get_run
+from signet_actors.operations.request_fields import AgentFields
 from signet_actors.protocol.leases import JobsLeased, LeasedJob, LeaseJobs
-from signet_actors.protocol.message import Failure
+from signet_actors.protocol.message import Caller, Failure, message_of
 from signet_actors.protocol.pipeline import AppliedProposal, ApplyProposals, ProposalsApplied
+from signet_actors.store.engine import Snapshot
 from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, raw
 
 LEASE_MS = 60_000
@@ -139,3 +143,9 @@ class PipelineHarness(StoreRoom):
 def refused(answer: Any) -> Failure:
     assert isinstance(answer, Failure), answer
     return answer
+
+
+def run_of(view: Snapshot, run_id: str, agent_id: str = "default") -> RunReply:
+    """Return the run with its proposals, as the agent reads it. Raises NotFound."""
+    asked = message_of(GET_RUN)(caller=Caller(agent_id, path={"run": run_id}), request=AgentFields())
+    return get_run(view, asked)

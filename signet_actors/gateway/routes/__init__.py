@@ -12,11 +12,15 @@ from typing import Any, Final
 
 from signet_actors.gateway.features import answer
 from signet_actors.gateway.http.route import Handler, Route, serve
-from signet_actors.gateway.routes import checkpoints
+from signet_actors.gateway.routes import checkpoints, reviews, runs
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.registry import SUBJECTS
 
-HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {**checkpoints.HANDLERS}
+HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {
+    **checkpoints.HANDLERS,
+    **runs.HANDLERS,
+    **reviews.HANDLERS,
+}
 """Of the operations of features for which the gateway does more than to ask."""
 
 

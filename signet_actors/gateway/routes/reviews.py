@@ -1,4 +1,4 @@
-"""The review queue over HTTP: pipeline proposals that wait for a person's decision.
+"""Decide over HTTP about proposals of the pipeline that wait for a person.
 
 Source: docs/compatibility.md "Review queue"; docs/decisions.md 16.
 """
@@ -12,22 +12,11 @@ from msgspec import UNSET
 
 from signet_actors.domain.permissions import PERSON_ACTOR_TYPE
 from signet_actors.errors import HTTP_STATUS, ErrorCode
-from signet_actors.gateway.http.responses import fill
-from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
+from signet_actors.features.reviews.api import APPROVE, REJECT, ReviewRefusal, ReviewReply, ReviewRequest
+from signet_actors.gateway.http.route import Call, Handler, HttpResponse
 from signet_actors.gateway.http.write_errors import OutcomeError
-from signet_actors.operations.reviews import (
-    APPROVE,
-    LIST_REVIEWS,
-    REJECT,
-    ListReviewsRequest,
-    ReviewListReply,
-    ReviewRefusal,
-    ReviewReply,
-    ReviewReport,
-    ReviewRequest,
-)
+from signet_actors.operations.operation import Operation
 from signet_actors.protocol.pipeline import ApproveProposal, RejectProposal, ReviewDecided
-from signet_actors.protocol.pipeline_queries import ListReviews, ReviewItem
 
 _CONFLICT: Final = ErrorCode.CONFLICT
 _REFUSALS: Final[Mapping[str, OutcomeError]] = {
@@ -48,16 +37,6 @@ _REFUSALS: Final[Mapping[str, OutcomeError]] = {
     "frozen": OutcomeError(ErrorCode.MUTATIONS_FROZEN, "Mutations are frozen (kill switch active)"),
 }
 _OTHER_REFUSAL: Final = OutcomeError(_CONFLICT, "The proposal could not be applied")
-_EVENTS: Final = {"add": "created", "update": "updated", "delete": "deleted"}
-
-
-async def list_reviews(call: Call[ListReviewsRequest]) -> HttpResponse:
-    """Return a page of proposals in the given state, over memories that the caller may read."""
-    request = call.request
-    listed = await call.ask_searcher(
-        ListReviews(read=call.read, state=request.state, limit=request.limit, offset=request.offset)
-    )
-    return HttpResponse(ReviewListReply(items=[_item(item) for item in listed.items], total=listed.total))
 
 
 async def approve(call: Call[ReviewRequest]) -> HttpResponse:
@@ -112,21 +91,4 @@ def _refusal(done: ReviewDecided) -> HttpResponse:
     return HttpResponse(body, status=HTTP_STATUS[refused.code])
 
 
-def _item(item: ReviewItem) -> ReviewReport:
-    row = item.proposal
-    return fill(
-        ReviewReport,
-        row,
-        memory_id=row.target_id,
-        event=_EVENTS.get(row.action, "none"),
-        current_content=item.current_content,
-        current_version=item.current_version,
-        source_memory_id=row.memory_id,
-    )
-
-
-ROUTES: tuple[Route, ...] = (
-    *serve(LIST_REVIEWS, list_reviews),
-    *serve(APPROVE, approve),
-    *serve(REJECT, reject),
-)
+HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {APPROVE: approve, REJECT: reject}

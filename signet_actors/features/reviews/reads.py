@@ -1,0 +1,64 @@
+"""Proposals that wait, or waited, for a review, without texts that repeat what was forgotten.
+
+Source: docs/compatibility.md "Review queue"; docs/decisions.md 16, 35.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from signet_actors.errors import InvalidRequest
+from signet_actors.features.reviews.api import LIST_REVIEWS, ListReviewsRequest, ReviewListReply, ReviewReport
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Asked
+from signet_actors.store.engine import Snapshot
+from signet_actors.store.read_policy import conjunction, readable
+from signet_actors.store.reads.proposals import filled, proposal_columns
+
+_COLUMNS: Final = proposal_columns(
+    ReviewReport,
+    memory_id="p.target_id",
+    source_memory_id="p.memory_id",
+    event="CASE p.action WHEN 'add' THEN 'created' WHEN 'update' THEN 'updated' WHEN 'delete' THEN 'deleted'"
+    " ELSE 'none' END",
+    current_content="NULL",
+    current_version="NULL",
+)
+_REVIEWED: Final = "FROM memory_proposals p JOIN memories m ON m.id = p.memory_id WHERE {}"
+_PAGE: Final = f"SELECT {_COLUMNS} {_REVIEWED} ORDER BY p.seq LIMIT :limit OFFSET :offset"
+_COUNT: Final = f"SELECT count(*) {_REVIEWED}"
+_TARGETS: Final = "SELECT m.id, m.content, m.version FROM ({}) i CROSS JOIN memories m WHERE m.id = i.value AND {}"
+# The literal state lets the planner use the partial index of that state.
+_IN_STATE: Final = {
+    "pending": "p.review_state = 'pending'",
+    "approved": "p.review_state = 'approved'",
+    "rejected": "p.review_state = 'rejected'",
+    "all": "p.review_state IS NOT NULL",
+}
+
+
+def listed(snapshot: Snapshot, asked: Asked[ListReviewsRequest]) -> ReviewListReply:
+    """Return a page of proposals over memories that the caller may read, oldest first.
+
+    Raises ``InvalidRequest`` for an unknown state.
+    """
+    page, dialect = asked.request, snapshot.dialect
+    if page.state not in _IN_STATE:
+        raise InvalidRequest(f"unknown review state {page.state!r}", field="state")
+    policy = readable(snapshot, ReadScope(asked.caller.agent_id, asked.caller.scope))
+    where, bindings = conjunction((_IN_STATE[page.state], {}), policy)
+    rows = snapshot.rows(_PAGE.format(where), {**bindings, "limit": page.limit, "offset": page.offset})
+    items = [filled(ReviewReport, row) for row in rows]
+    total = int(snapshot.value(_COUNT.format(where), bindings))
+    ids = dialect.listed([item.memory_id for item in items if item.memory_id is not None])
+    where, bindings = conjunction(("m.is_deleted = 0", {"ids": ids}), policy)
+    found = snapshot.rows(_TARGETS.format(dialect.members("ids"), where), bindings)
+    targets = {
+        memory_id: {"current_content": content, "current_version": version} for memory_id, content, version in found
+    }
+    return ReviewListReply([msgspec.structs.replace(item, **targets.get(item.memory_id, {})) for item in items], total)
+
+
+READS: Final = {LIST_REVIEWS: listed}
