@@ -40,7 +40,7 @@ endif
 
 # Of the libraries, only the modules that a process imports are compiled; the tests of libraries, and pip, which is needed
 # once, are removed: together a quarter of the installation.
-$(VENV)/.installed: requirements.lock pyproject.toml signet_actors/cli/third_party_files.py
+$(VENV)/.installed: requirements.lock pyproject.toml ops/third_party.py signet_actors/cli/third_party_files.py
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (none found)." >&2; exit 1; }
 	@echo 'Installing into $(VENV) ...'
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)

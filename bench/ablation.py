@@ -135,7 +135,7 @@ class Session:
         mapping = measured_mapping(Config(), overrides)
         if variant.second_share < 1.0:
             mapping["memory"]["pipelineV2"]["embeddingTracker"] = {"enabled": False}
-        text = settings_text(mapping, overrides, self._workspace.parent)
+        text = settings_text(mapping, overrides)
         environment = {WEIGHTS_VARIABLE: msgspec.json.encode(variant.weights).decode()}
         if variant.second_share < 1.0:
             remove_second_vectors(Workspace(self._workspace), variant.second_share)

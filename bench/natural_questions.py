@@ -51,7 +51,7 @@ class Found(msgspec.Struct, frozen=True):
 def measure(asked: QuestionSet, overrides: Overrides) -> list[Found]:
     """Store the notes in a temporary daemon and ask every question."""
     with temporary_daemon(os.environ) as daemon:
-        daemon.start(settings_text(measured_mapping(Config(), overrides), overrides, daemon.workspace.parent))
+        daemon.start(settings_text(measured_mapping(Config(), overrides), overrides))
         client = DaemonClient(daemon.address, print_warnings=False)
         try:
             store = fill(client, asked)

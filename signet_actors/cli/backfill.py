@@ -14,7 +14,6 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -22,7 +21,7 @@ from urllib.parse import quote
 import click
 import msgspec
 
-from signet_actors.cli.connection import DaemonClient, DaemonReply
+from signet_actors.cli.connection import DaemonClient, DaemonReply, until_known
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.import_progress import cache_directory
 from signet_actors.cli.invocation import HarnessName, Invocation, command
@@ -30,20 +29,20 @@ from signet_actors.cli.past_sessions import chat_export, line_files, opencode
 from signet_actors.cli.past_sessions.line_files import Message, PastSession, Unreadable
 from signet_actors.cli.presentation import (
     SINCE,
-    ask_confirmation,
     counted,
     one_line,
     print_json,
     print_message,
     print_result,
     progress_bar,
+    require_confirmation,
     size_text,
     time_text,
 )
-from signet_actors.cli.tables import Column, print_table
+from signet_actors.cli.tables import Column, print_records
 from signet_actors.config.regular_file import read_regular
 from signet_actors.domain.timestamps import epoch_ms, iso, local_time
-from signet_actors.errors import ConfigError, ErrorCode, OutcomeUnknown, RequestRefused, SignetError
+from signet_actors.errors import ConfigError, ErrorCode, RequestRefused, SignetError
 from signet_actors.runtime.file_draft import replace_file
 
 SOURCES: Final[Mapping[str, Callable[[Mapping[str, str]], Iterator[PastSession]]]] = {
@@ -58,12 +57,10 @@ PART_CHARS: Final = 512 * 1024
 """Text of one request, if the daemon does not read the file itself; far below the limit of a request's body."""
 LONGEST_PAUSE_S: Final = 2.0
 CLIENT_WAIT_S: Final = 120.0
-ATTEMPTS: Final = 4
 SHOWN_LEFT_OUT: Final = 20
 
 
-@dataclass
-class Outcome:
+class Outcome(msgspec.Struct, rename="camel"):
     """What became of the sessions. ``left_out`` has those that were not stored, each with the reason."""
 
     stored: int = 0
@@ -72,7 +69,7 @@ class Outcome:
     unchanged: int = 0
     running: int = 0
     redacted: int = 0
-    left_out: list[dict[str, str]] = field(default_factory=list)
+    left_out: list[dict[str, str]] = []
 
     def leave_out(self, session: str, reason: str) -> None:
         """Add a session, or a file, that was not stored."""
@@ -170,10 +167,10 @@ def _refuse_unless_wanted(sessions: Sequence[PastSession], agent: str | None, *,
         return
     for source, group in _grouped(sessions, lambda session: session.source).items():
         print_message(f"{source}: {counted(len(group), 'session')}, {_size(group)}, {_period(group)}")
-    if not ask_confirmation(
-        f"Store {counted(len(sessions), 'session')} as transcripts of the agent {agent or 'default'}?"
-    ):
-        raise RequestRefused("nothing was stored", code=ErrorCode.CONFIRM_REQUIRED)
+    require_confirmation(
+        f"Store {counted(len(sessions), 'session')} as transcripts of the agent {agent or 'default'}?",
+        "nothing was stored",
+    )
 
 
 def _store_all(
@@ -184,7 +181,6 @@ def _store_all(
     *,
     by_path: bool,
 ) -> None:
-    """Send all sessions, and save the progress."""
     done = size = 0
     with progress_bar("stored", sum(session.size for session in sessions)) as advance:
         try:
@@ -206,7 +202,6 @@ def _store_all(
 def _store(
     client: DaemonClient, session: PastSession, outcome: Outcome, progress: BackfillProgress, *, by_path: bool
 ) -> None:
-    """Send one session, and count what became of it."""
     about = {
         "harness": session.source,
         "sessionKey": session.key,
@@ -214,12 +209,16 @@ def _store(
         "capturedAt": session.modified_at if session.modified_ms else None,
         "reason": "backfill",
     }
+
+    def send(what: dict[str, Any]) -> DaemonReply:
+        return until_known(lambda: client.send("POST", PATH, {**about, **what}))
+
     replies: list[DaemonReply] = []
     try:
         if by_path and session.path is not None:
-            replies = [_send(client, {**about, "transcriptPath": str(session.path)})]
+            replies = [send({"transcriptPath": str(session.path)})]
         if not replies or _is_unread_path(replies[0]):
-            replies = [_send(client, {**about, "transcript": part}) for part in _parts(session.messages())]
+            replies = [send({"transcript": part}) for part in _parts(session.messages())]
     except Unreadable as error:
         outcome.leave_out(session.name, str(error))
         return
@@ -259,53 +258,36 @@ def _parts(messages: Sequence[Message]) -> Iterator[list[Message]]:
         yield part
 
 
-def _send(client: DaemonClient, body: Mapping[str, Any]) -> DaemonReply:
-    """Send the request; repeat it while its outcome is unknown."""
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            return client.send("POST", PATH, body)
-        except (OutcomeUnknown, RequestRefused) as error:
-            if error.code is not ErrorCode.OUTCOME_UNKNOWN or attempt == ATTEMPTS:
-                raise
-    raise AssertionError("unreachable")
-
-
 def _show(invocation: Invocation, sessions: Sequence[PastSession], outcome: Outcome) -> None:
-    """Print what would be stored, by source and project."""
-    groups = _grouped(sessions, lambda session: (session.source, session.project or ""))
+    rows = [
+        {
+            "source": source,
+            "project": project or None,
+            "sessions": len(group),
+            "bytes": sum(session.size for session in group),
+            "oldest": iso(min(session.modified_ms for session in group)),
+            "newest": iso(max(session.modified_ms for session in group)),
+        }
+        for (source, project), group in _grouped(sessions, lambda one: (one.source, one.project or "")).items()
+    ]
     if invocation.as_json:
-        rows = [
-            {
-                "source": source,
-                "project": project or None,
-                "sessions": len(group),
-                "bytes": sum(session.size for session in group),
-                "oldest": iso(min(session.modified_ms for session in group)),
-                "newest": iso(max(session.modified_ms for session in group)),
-            }
-            for (source, project), group in groups.items()
-        ]
         print_json({"found": rows, "unchanged": outcome.unchanged, "leftOut": outcome.left_out})
         return
-    print_table(
-        (
-            "source",
-            Column("project", wrap=True),
-            Column("sessions", right=True),
-            Column("size", right=True),
-            Column("newest", drop=1),
-        ),
-        [
-            (source, project, len(group), _size(group), time_text(iso(max(one.modified_ms for one in group))))
-            for (source, project), group in groups.items()
-        ],
-        none="There is nothing to store.",
-    )
+    print_records(FOUND, rows, none="There is nothing to store.")
     if sessions:
         print_message(f"{counted(len(sessions), 'session')}, {_size(sessions)}; nothing was stored")
     if outcome.unchanged:
         print_message(f"{counted(outcome.unchanged, 'session')} stored before")
     _print_left_out(outcome)
+
+
+FOUND: Final = (
+    "source",
+    Column("project", wrap=True),
+    Column("sessions", right=True),
+    Column("size", "bytes", size_text, right=True),
+    Column("newest", "newest", time_text, drop=1),
+)
 
 
 def _grouped(sessions: Sequence[PastSession], by: Callable[[PastSession], Any]) -> dict[Any, list[PastSession]]:
@@ -328,21 +310,10 @@ def _period(sessions: Sequence[PastSession]) -> str:
 
 def _report(invocation: Invocation, outcome: Outcome) -> None:
     if invocation.as_json:
-        counts = asdict(outcome)
-        print_json(
-            {
-                "stored": counts["stored"],
-                "newTurns": counts["new_turns"],
-                "nothingNew": counts["nothing_new"],
-                "unchanged": counts["unchanged"],
-                "running": counts["running"],
-                "redacted": counts["redacted"],
-                "leftOut": counts["left_out"],
-            }
-        )
+        print_json(msgspec.to_builtins(outcome))
         return
     _print_left_out(outcome)
-    if not any(asdict(outcome).values()):
+    if outcome == Outcome():
         print_result("There is nothing to store.")
         return
     parts = [f"Stored {counted(outcome.stored, 'session')} ({counted(outcome.new_turns, 'new turn')})"]

@@ -24,7 +24,7 @@ from signet_actors.cli.connection import DaemonClient, DaemonReply
 from signet_actors.cli.daemon_process import refuse_locked
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.export import new_output, refuse_target
-from signet_actors.cli.importers.source import DATABASE_MAGIC
+from signet_actors.cli.importers.source import is_database
 from signet_actors.cli.invocation import Invocation, command
 from signet_actors.cli.presentation import (
     ask_confirmation,
@@ -97,7 +97,7 @@ def backup(
     made = Path(directory) / str(end["name"])
     path = made if target is None else copy_out(made, target, invocation.workspace)
     if not invocation.as_json:
-        click.echo(below_home(str(path), invocation.environment))
+        click.echo(below_home(path))
         print_message(f"Verified: {_memories(end.get('memories'))}.")
     old = surplus(os.listdir(made.parent), keep, made=made.name, now_ms=int(time.time() * 1000)) if keep else []
     agreed = _delete_backups(made.parent, old, yes=yes)
@@ -116,7 +116,7 @@ def _delete_backups(directory: Path, names: list[str], *, yes: bool) -> bool:
             found = parse_backup_name(name)
             made_at = "" if found is None else f", made {time_text(iso(found.made_ms))}"
             path = directory / name
-            print_message(f"  {below_home(str(path), os.environ)} ({size_text(_file_size(path))}{made_at})")
+            print_message(f"  {below_home(path)} ({size_text(_file_size(path))}{made_at})")
         count = f"these {len(names)} backups" if len(names) > 1 else "this backup"
         if not ask_confirmation(f"Delete {count}?"):
             print_message("No backup was deleted.")
@@ -141,7 +141,7 @@ def back_up(client: DaemonClient, timeout_s: float) -> tuple[dict[str, Any], str
     """
     answer = client.send("POST", "/api/repair/backup", {})
     directory = answer.text("directory")
-    older = {_last_name(answer)} if answer.body.get("running") is not None else set()
+    older = {(answer.body.get("last") or {}).get("name")} if answer.body.get("running") is not None else set()
     if answer.body.get("queued") is True:
         older.add(answer.body.get("running"))  # its copy may lack what was stored just before the command
     until = time.monotonic() + timeout_s
@@ -157,11 +157,6 @@ def back_up(client: DaemonClient, timeout_s: float) -> tuple[dict[str, Any], str
             )
         time.sleep(POLL_S)
         answer = client.get("/api/repair/backup")
-
-
-def _last_name(answer: DaemonReply) -> Any:
-    last = answer.body.get("last")
-    return last.get("name") if isinstance(last, dict) else None
 
 
 def copy_out(made: Path, target: str, workspace: Path) -> Path:
@@ -193,21 +188,13 @@ def _copy_path(target: str, name: str) -> Path:
     return path / name if target.endswith("/") or os.path.isdir(path) else path
 
 
-def _has_database(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(DATABASE_MAGIC)) == DATABASE_MAGIC
-    except OSError as error:
-        raise click.UsageError(f"cannot write {path}: {error.strerror}") from error
-
-
 def _refuse_copy(path: Path, workspace: Path) -> None:
     """Raise click.UsageError for a path that ``refuse_target`` refuses, or in a directory that does not exist.
 
     It is not created: the disk that belongs there may not be mounted.
     """
     refuse_target(path, workspace)
-    if path.exists() and path.stat().st_size and not _has_database(path):
+    if path.exists() and path.stat().st_size and not is_database(path):
         raise click.UsageError(f"cannot write {path}: it is no backup; choose another path, or delete it first")
     if not os.path.isdir(path.parent):
         raise click.UsageError(
@@ -236,7 +223,7 @@ def restore(invocation: Invocation, source: str, yes: bool) -> None:
         code, result = run_writer_tool(invocation.environment, "--restore", chosen, "--preview")
         if code == ExitCode.OK:
             question = _restore_question(workspace, result)
-            if not ask_confirmation(below_home(question, invocation.environment)):
+            if not ask_confirmation(below_home(question)):
                 print_message("Nothing was changed.")
                 click.get_current_context().exit(REFUSED)
             passed_over = {"ahead": result["ahead"]} if result.get("ahead") else {}
@@ -245,7 +232,7 @@ def restore(invocation: Invocation, source: str, yes: bool) -> None:
     if invocation.as_json:
         print_json(result)
     elif code == ExitCode.OK:
-        _print_restored(result, invocation.environment)
+        _print_restored(result)
     else:
         for text in result.get("findings") or ["the restore failed"]:
             print_message(one_line(text))
@@ -302,7 +289,7 @@ def _restore_question(workspace: Path, found: dict[str, Any]) -> str:
 
 
 def _memories(count: Any) -> str:
-    return counted(count, "memory", "memories")
+    return counted(count, "memory")
 
 
 def _age(result: dict[str, Any]) -> str:
@@ -311,8 +298,8 @@ def _age(result: dict[str, Any]) -> str:
     return duration(age_ms / 1000) if isinstance(age_ms, int) else ""
 
 
-def _print_restored(result: dict[str, Any], environ: dict[str, str]) -> None:
-    restored = below_home(str(result.get("restored")), environ)
+def _print_restored(result: dict[str, Any]) -> None:
+    restored = below_home(result.get("restored"))
     print_result(f"Restored {restored}: {_memories(result.get('memories_after', 0))}.")
     age = _age(result)
     if age:
@@ -328,7 +315,7 @@ def _print_restored(result: dict[str, Any], environ: dict[str, str]) -> None:
     if result.get("aside"):
         before = result.get("memories_before")
         content = _memories(before) if before is not None else "unreadable"
-        print_result(f"The previous database ({content}) is in {below_home(result['aside'], environ)}.")
+        print_result(f"The previous database ({content}) is in {below_home(result['aside'])}.")
     print_result("Start the daemon with `signet start`.")
 
 

@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -105,7 +104,7 @@ def quick(invocation: Invocation, memories: int, seconds: float) -> None:
     print_table(("", "measured"), rows)
 
 
-Step = Callable[[DaemonClient], None]
+Step = Callable[[DaemonClient], object]
 
 
 class _Measurement:
@@ -169,20 +168,12 @@ def _run_clients(clients: list[Iterator[Step]], address: Address, seconds: float
 
 def _remember_steps(texts: Iterable[str]) -> Iterator[Step]:
     for text in texts:
-        yield partial(_send, path="/api/memory/remember", body={"content": text})
+        yield partial(DaemonClient.send, method="POST", path="/api/memory/remember", body={"content": text})
 
 
 def _recall_steps(questions: Iterable[str]) -> Iterator[Step]:
     for question in questions:
-        yield partial(_ask, path="/api/memory/recall", body={"query": question, "limit": 10})
-
-
-def _send(client: DaemonClient, path: str, body: dict[str, Any]) -> None:
-    client.send("POST", path, body)
-
-
-def _ask(client: DaemonClient, path: str, body: dict[str, Any]) -> None:
-    client.ask(path, body)
+        yield partial(DaemonClient.ask, path="/api/memory/recall", body={"query": question, "limit": 10})
 
 
 def _memories(seed: int, first: int = 0) -> Iterator[str]:
@@ -203,7 +194,6 @@ def _queries(seed: int, memories: int) -> Iterator[str]:
 
 
 def _durable_write_ms(directory: Path) -> float:
-    """Return the median time to append and sync a page, in milliseconds."""
     took_ms = []
     with (directory / "floor").open("wb", buffering=0) as file:
         for _ in range(DURABLE_WRITES):

@@ -57,7 +57,6 @@ def _operations() -> Mapping[str, Operation[Any]]:
 
 
 def _command(operation: Operation[Any]) -> click.Command:
-    """Return the command that calls ``operation``."""
     from signet_actors.operations import request_path, request_reader  # noqa: PLC0415 - slow; only for this command
 
     request: type[Struct] = operation.request

@@ -17,7 +17,7 @@ import msgspec
 
 from signet_actors.cli.edited_text import edited_text
 from signet_actors.cli.invocation import Invocation, command, group
-from signet_actors.cli.presentation import counted, print_json, print_message, print_result, printable
+from signet_actors.cli.presentation import counted, print_json, print_message, print_result, printable, reporting
 from signet_actors.config.load import InvalidConfig, effective_mapping, load_config, restart_values
 from signet_actors.config.schema import Config
 from signet_actors.config.suggest import closest
@@ -92,7 +92,7 @@ def set_(invocation: Invocation, key: str, value: str) -> None:
         after = with_value(before, path, parse_yaml(value.encode()))
     except UnreadableYaml as error:
         raise ConfigError("\n".join(error.problems)) from error
-    _checked(after)
+    checked_config(after)
     _replace(file, before, after)
     told = f"is set. {_how_to_apply(invocation.workspace, before, after)}"
     if after == before:
@@ -111,7 +111,7 @@ def edit(invocation: Invocation) -> None:
     instead = "there is no terminal for an editor: use `signet config set KEY VALUE`, or set EDITOR"
     with edited_text(before, ".yaml", instead=instead, target=file) as after:
         if after != before:
-            _checked(after)
+            checked_config(after)
             _replace(file, before, after)
     if invocation.as_json:
         print_json({"path": str(file), "changed": after != before})
@@ -156,7 +156,7 @@ def _refuse_unknown(known: Any, path: list[str]) -> None:
         raise click.UsageError(f"{'.'.join(path)!r} is a section; give one of its keys: {', '.join(known)}")
 
 
-def _checked(text: str) -> Config:
+def checked_config(text: str) -> Config:
     """Return the text as a configuration; raise ConfigError, with every problem, if it is not a valid one."""
     with tempfile.TemporaryDirectory() as directory:
         Workspace(Path(directory)).config_file.write_text(text, encoding="utf-8")
@@ -171,7 +171,7 @@ def _how_to_apply(workspace: Path, before: str, after: str) -> str:
     if not lock_held(workspace):
         return "The daemon reads it when it starts."
     try:
-        restart = restart_values(_checked(before)) != restart_values(_checked(after))
+        restart = restart_values(checked_config(before)) != restart_values(checked_config(after))
     except ConfigError:  # the earlier file was not valid, so what the daemon uses is not known
         restart = True
     if restart:
@@ -201,11 +201,9 @@ def _replace(file: Path, before: str, after: str) -> None:
     """
     if _read(file) != before:
         raise SignetError(f"{file} was changed by another program in the meantime, and was left as it is")
-    try:
+    with reporting(file, "written"):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(file.resolve(), after.encode(), durable=True, keep_mode=True)
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be written: {error.strerror}") from error
 
 
 def missing_keys(config: Config, environment: Mapping[str, str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ import json
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -24,24 +24,22 @@ from signet_actors.cli.harnesses.identity_files import (
 from signet_actors.cli.harnesses.plugins import INSTALL, plugin_files, write_plugin
 from signet_actors.cli.harnesses.registry import HARNESSES, Harness
 from signet_actors.cli.harnesses.server_entry import NAME
+from signet_actors.cli.harnesses.settings_file import Change
 from signet_actors.cli.installed_program import gone_program, installed_program, is_program, other_program
 from signet_actors.cli.invocation import HarnessName, Invocation, command
 from signet_actors.cli.presentation import (
-    ask_confirmation,
     below_home,
     counted,
     print_json,
     print_message,
     print_result,
     printable,
+    require_confirmation,
 )
-from signet_actors.cli.tables import Column, print_table
-from signet_actors.errors import ConfigError, ErrorCode, RequestRefused
+from signet_actors.cli.tables import Column, print_records
+from signet_actors.errors import ConfigError
 from signet_actors.hook.harness_events import HOOKS
 from signet_actors.hook.spool import Spool
-
-if TYPE_CHECKING:
-    from signet_actors.cli.harnesses.settings_file import Change
 
 NAMES = tuple(harness.name for harness in HARNESSES)
 PAST_SESSIONS = ("claude-code", "codex", "gemini", "qwen", "opencode")
@@ -116,9 +114,9 @@ def _connect(invocation: Invocation, harness: Harness, given: str | None, *, yes
         print_message(
             f"{harness.title} is not on this machine (no `{harness.program}` on PATH); it is connected anyway."
         )
-    told = f"Connected {harness.title}: {_parts(harness, problem)} ({_paths(invocation, needed)})"
+    told = f"Connected {harness.title}: {_parts(harness, problem)} ({_paths(needed)})"
     if not needed:
-        path = below_home(str(harness.settings(invocation.environ).path), invocation.environ)
+        path = below_home(harness.settings(invocation.environ).path)
         told = f"{harness.title} is connected already ({path})"
     invocation.print_done(_changed(harness, CONNECTED, needed), f"✓ {told}")
     if needed:
@@ -143,8 +141,11 @@ def connect_harness(
     changes, problem = _planned(invocation, harness, given)
     replaced = [] if given or yes else harness.installed_programs(invocation.environ)
     other = other_program(replaced, invocation.environ)
-    if other and not ask_confirmation(f"{harness.title} is connected by another installation ({other}); replace it?"):
-        raise RequestRefused(f"{harness.title} is connected as before", code=ErrorCode.CONFIRM_REQUIRED)
+    if other:
+        require_confirmation(
+            f"{harness.title} is connected by another installation ({other}); replace it?",
+            f"{harness.title} is connected as before",
+        )
     for change in changes:
         change.apply()
     note_connected(invocation, harness, invocation.agent)
@@ -180,9 +181,7 @@ def disconnect(invocation: Invocation, harness: str, dry_run: bool) -> None:
         _print_diff(invocation, chosen, changes, files_with_identity(invocation, chosen))
         return
     needed = disconnect_harness(invocation, chosen)
-    told = (
-        f"Disconnected {chosen.title} ({_paths(invocation, needed)})" if needed else f"{chosen.title} is not connected"
-    )
+    told = f"Disconnected {chosen.title} ({_paths(needed)})" if needed else f"{chosen.title} is not connected"
     invocation.print_done(_changed(chosen, NOT_CONNECTED, needed), f"✓ {told}")
 
 
@@ -200,8 +199,8 @@ def disconnect_harness(invocation: Invocation, harness: Harness) -> list[Change]
     return [change for change in changes if change.is_needed]
 
 
-def _paths(invocation: Invocation, changes: list[Change]) -> str:
-    return ", ".join(below_home(str(change.file.path), invocation.environ) for change in changes)
+def _paths(changes: list[Change]) -> str:
+    return ", ".join(below_home(change.file.path) for change in changes)
 
 
 def _changed(harness: Harness, state: str, changes: list[Change]) -> dict[str, Any]:
@@ -320,23 +319,21 @@ def is_connected(harness: Harness, invocation: Invocation) -> bool:
 
 
 def _list(invocation: Invocation) -> None:
+    environ = invocation.environ
     rows = [
-        (
-            found.name,
-            found.found_by(invocation.environ) or "no",
-            connection_of(found, invocation).text,
-            str(found.settings(invocation.environ).path),
-        )
+        {
+            "harness": found.name,
+            "found": found.found_by(environ) or "no",
+            "state": connection_of(found, invocation).text,
+            "file": str(found.settings(environ).path),
+        }
         for found in HARNESSES
     ]
     if invocation.as_json:
-        names = ("harness", "found", "state", "file")
-        print_json({"harnesses": [dict(zip(names, row, strict=True)) for row in rows]})
+        print_json({"harnesses": rows})
         return
-    print_table(
-        ("harness", "found", Column("state", wrap=True), Column("file", drop=1, wrap=True)),
-        [(*row, below_home(path, invocation.environ)) for *row, path in rows],
-    )
+    columns = ("harness", "found", Column("state", wrap=True), Column("file", "file", below_home, drop=1, wrap=True))
+    print_records(columns, rows)
     for found in HARNESSES:
         try:
             notes = found.notes(invocation.environ)
@@ -349,7 +346,6 @@ def _list(invocation: Invocation) -> None:
 
 
 def _print_spool(invocation: Invocation) -> None:
-    """Print what hooks have left for the daemon, if there is anything."""
     spool = Spool(str(invocation.workspace))
     try:
         waiting, rejected = len(spool.waiting()), len(spool.rejected())

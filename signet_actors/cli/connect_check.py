@@ -21,7 +21,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -29,6 +29,7 @@ from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.exit_codes import NOT_RUNNING, REFUSED
 from signet_actors.cli.harnesses.hook_settings import command_words
 from signet_actors.cli.harnesses.identity_files import unread_files
+from signet_actors.cli.harnesses.registry import Harness
 from signet_actors.cli.harnesses.server_entry import is_our_server, server_words
 from signet_actors.cli.invocation import Invocation
 from signet_actors.cli.presentation import below_home, on_terminal, one_line, print_result, printable, wrapped
@@ -36,10 +37,6 @@ from signet_actors.cli.tables import print_wrapped
 from signet_actors.domain.session_keys import CHECK_PREFIX
 from signet_actors.errors import DaemonNotRunning, RequestRefused, SignetError
 from signet_actors.hook.harness_events import STARTS_WITH_PROMPT, is_switched_off
-
-if TYPE_CHECKING:
-    from signet_actors.cli.harnesses.registry import Harness
-
 
 OK, NOTE, FAILED = "✓", "!", "✗"
 _QUOTES = re.compile(r"['\"\\]")
@@ -107,7 +104,7 @@ def check_harness(invocation: Invocation, harness: Harness, *, verbose: bool = F
     file = str(harness.settings(environ).path)
     check = Check(harness, file, quiet=invocation.as_json, verbose=verbose)
     if not check.quiet:
-        print_result(f"{harness.title}: {below_home(file, environ)}")
+        print_result(f"{harness.title}: {below_home(file)}")
     for note in (*harness.checked_notes(environ), *unread_files(invocation.workspace, harness, environ)):
         check.note(note)
     if is_switched_off(environ):
@@ -199,9 +196,9 @@ def _tell_transcript(check: Check, kept: dict[str, Any]) -> None:
     check.parts["transcript"] = kept
     if kept["problem"] is not None:
         problem = one_line(kept["problem"])
-        check.fail(REFUSED, f"sessions are not kept: {below_home(problem, os.environ)}", part="transcript")
+        check.fail(REFUSED, f"sessions are not kept: {below_home(problem)}", part="transcript")
     elif kept["folder"] is not None:
-        check.say(OK, f"sessions in {below_home(kept['folder'], os.environ)} are kept", part="transcript")
+        check.say(OK, f"sessions in {below_home(kept['folder'])} are kept", part="transcript")
     else:
         check.say(OK, "sessions are kept", part="transcript")
 
@@ -228,8 +225,7 @@ def _tell_no_tools(check: Check, found: Any) -> None:
 
 
 def _detail_run(check: Check, run: HookRun) -> None:
-    """Print what was run, and what the agent would get."""
-    check.detail(below_home(run.command, os.environ), is_command=True)
+    check.detail(below_home(run.command), is_command=True)
     if run.ms:
         check.detail(f"answered in {run.ms:.0f} ms")
     check.detail(run.context, lead="    │ ")

@@ -16,13 +16,13 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from signet_actors.cli.presentation import on_terminal, one_line, print_bytes, print_json, print_message
+from signet_actors.cli.presentation import json_object, on_terminal, one_line, print_bytes, print_json, print_message
 from signet_actors.cli.tables import print_wrapped
 from signet_actors.config.daemon_address import WILDCARD_ADDRESSES, Address, owner_token, token_for
 from signet_actors.config.workspace import Workspace
@@ -42,6 +42,7 @@ from signet_actors.operations.request_path import fill_path
 ACTOR = "cli"
 JSON = "application/json"
 CLIENT_WAIT_S = 5.0
+ATTEMPTS = 4
 MIN_RETRY_WAIT_S = 0.05
 
 MUTATING = ("POST", "PATCH", "PUT", "DELETE")
@@ -149,7 +150,9 @@ class DaemonClient:
         """
         changes = method in MUTATING if changes is None else changes
         target = self.address.prefix + path
-        given = {name: _query_text(value) for name, value in (query or {}).items()}
+        given = {
+            name: json.dumps(value) if isinstance(value, bool) else str(value) for name, value in (query or {}).items()
+        }
         if given:
             target += "?" + urlencode(given, errors="surrogateescape")
         headers = {"Accept": accept, **self.headers}
@@ -260,6 +263,17 @@ class DaemonClient:
         return RequestRefused(reason, code=ErrorCode.UNAVAILABLE)
 
 
+def until_known(send: Callable[[], DaemonReply]) -> DaemonReply:
+    """Send a change whose repetition is harmless, again while its outcome is unknown, and return the reply."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return send()
+        except (OutcomeUnknown, RequestRefused) as error:
+            if error.code is not ErrorCode.OUTCOME_UNKNOWN or attempt == ATTEMPTS:
+                raise
+    raise AssertionError("unreachable")
+
+
 def _checked(token: str) -> str:
     """Return the token. Raises InvalidRequest if it cannot be the value of a header; the token is not shown."""
     if not (token.isascii() and token.isprintable()):
@@ -297,23 +311,8 @@ def _encode_utf8(text: str) -> bytes:
     return data
 
 
-def _query_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
-
-
-def _parse_object(raw: bytes) -> dict[str, Any] | None:
-    """Return the JSON object of a body; None if it is anything else."""
-    try:
-        decoded = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    return decoded if isinstance(decoded, dict) else None
-
-
 def _parse_answer(response: http.client.HTTPResponse, raw: bytes, *, changes: bool) -> DaemonReply:
-    body = _parse_object(raw)
+    body = json_object(raw)
     if not 200 <= response.status < 300:
         raise invalid_reply(one_line(f"{response.status} {response.reason}"), changes=changes)
     if body is None:
@@ -329,7 +328,7 @@ def _parse_page(response: http.client.HTTPResponse, raw: bytes) -> DaemonReply:
 
 
 def _parse_refusal(response: http.client.HTTPResponse, raw: bytes, *, changes: bool) -> RequestRefused:
-    body = _parse_object(raw)
+    body = json_object(raw)
     fields = body or {}
     try:
         code = ErrorCode(fields.get("code", ""))

@@ -17,8 +17,9 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -52,6 +53,7 @@ from signet_actors.cli.status import LOW_DISK_BYTES, is_optional_start
 from signet_actors.cli.tables import print_wrapped
 from signet_actors.config.daemon_address import recorded_address
 from signet_actors.config.load import load_config
+from signet_actors.config.schema import Config
 from signet_actors.config.shared_storage import ADVICE, shared_storage
 from signet_actors.config.workspace import Workspace
 from signet_actors.config.workspace_holder import lock_held
@@ -61,9 +63,6 @@ from signet_actors.hook.spool import REJECTED_ENDING, Spool, was_put_off
 from signet_actors.runtime.identity_files import MAX_FILE_BYTES
 from signet_actors.runtime.socket_uids import listener_uids
 from signet_actors.runtime.supervision.listener import MAX_PORT, TakenPort
-
-if TYPE_CHECKING:
-    from signet_actors.config.schema import Config
 
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 LONGEST_SOCKET = "gateway-search.sock"
@@ -99,7 +98,7 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
         lead = mark(finding.state)
         lead += " " * (2 if len(click.unstyle(lead)) == 1 else 6 - len(click.unstyle(lead)))
         indent = len(click.unstyle(lead))
-        text, remedy = below_home(f"{finding.subject}: {detail}", environment), below_home(remedy, environment)
+        text, remedy = below_home(f"{finding.subject}: {detail}"), below_home(remedy)
         print_wrapped(text, indent=indent, lead=lead, chop=False)
         if remedy:
             print_wrapped(remedy, indent=indent + 2, lead=f"{' ' * indent}→ ", chop=False)
@@ -130,15 +129,7 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
             add_finding(finding)
     failed = sum(finding.state == FAIL for finding in findings)
     if invocation.as_json:
-        print_json(
-            {
-                "ok": failed == 0,
-                "findings": [
-                    {"subject": found.subject, "state": found.state, "detail": found.detail, "remedy": found.remedy}
-                    for found in findings
-                ],
-            }
-        )
+        print_json({"ok": failed == 0, "findings": [asdict(found) for found in findings]})
     if failed:
         click.get_current_context().exit(REFUSED)
 

@@ -15,11 +15,11 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import signet_actors
 from signet_actors.cli.backup_commands import back_up, run_writer_tool, start_writer_tool
@@ -31,14 +31,11 @@ from signet_actors.cli.harnesses.server_entry import NAME
 from signet_actors.cli.installed_program import gone_program, installed_program, is_program, other_program, same_program
 from signet_actors.cli.presentation import age_text, counted
 from signet_actors.cli.service_managers import service_manager
+from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import newest_first
 from signet_actors.errors import ExitCode, SignetError
 from signet_actors.runtime.connected_harnesses import read_connected
-
-if TYPE_CHECKING:
-    from signet_actors.config.schema import Config
-
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 
@@ -107,7 +104,7 @@ def _check_by_backup(context: DoctorContext, client: DaemonClient) -> Iterator[D
         yield DoctorFinding("database", WARN, f"not checked: {error.detail}", "`signet logs --actor retention`")
         return
     if end.get("success"):
-        backed_up = f"{counted(end.get('memories'), 'memory', 'memories')}; backed up as {end.get('name')}"
+        backed_up = f"{counted(end.get('memories'), 'memory')}; backed up as {end.get('name')}"
         code, result = run_writer_tool(context.environment, "--check-vectors", timeout_s=CHECK_TIMEOUT_S)
         found = [("index", str(text)) for text in result.get("findings") or []]
         if code != ExitCode.OK and not found:
@@ -176,17 +173,16 @@ _REMEDIES = {
 }
 
 
-def _damage(found: list[tuple[str, str]]) -> Iterator[DoctorFinding]:
+def _damage(found: list[tuple[str, str]], remedies: Mapping[str, str] = _REMEDIES) -> Iterator[DoctorFinding]:
+    """Yield a finding for each kind and text, the first ones of each kind with its remedy."""
     seen: set[str] = set()
     for kind, text in found[:SHOWN_FINDINGS]:
-        yield DoctorFinding("database", FAIL, text, "" if kind in seen else _REMEDIES.get(kind, _REMEDIES["structure"]))
+        remedy = "" if kind in seen else remedies.get(kind, remedies["structure"])
+        yield DoctorFinding("database", FAIL, text, remedy)
         seen.add(kind)
     if len(found) > SHOWN_FINDINGS:
-        yield DoctorFinding("database", FAIL, _more(found))
-
-
-def _more(found: Sequence[object]) -> str:
-    return f"{counted(len(found) - SHOWN_FINDINGS, 'more finding')} of this kind"
+        more = counted(len(found) - SHOWN_FINDINGS, "more finding")
+        yield DoctorFinding("database", FAIL, f"{more} of this kind")
 
 
 def parse_database_check(exit_code: int, output: str, errors: str) -> Iterator[DoctorFinding]:
@@ -206,7 +202,7 @@ def parse_database_check(exit_code: int, output: str, errors: str) -> Iterator[D
     for text in repaired:
         yield DoctorFinding("database", OK, f"repaired: {text}")
     if exit_code == 0 and not found:
-        yield DoctorFinding("database", OK, f"intact; {counted(memories, 'memory', 'memories')}")
+        yield DoctorFinding("database", OK, f"intact; {counted(memories, 'memory')}")
         return
     remedy = {
         ExitCode.CONFIG: "set SIGNET_WORKSPACE to a separate directory; the file was not changed",
@@ -214,12 +210,8 @@ def parse_database_check(exit_code: int, output: str, errors: str) -> Iterator[D
     }.get(exit_code)
     if remedy is None:
         yield from _damage(list(zip(kinds, found, strict=False)))
-        return
-    for text in found[:SHOWN_FINDINGS]:
-        yield DoctorFinding("database", FAIL, text, remedy)
-        remedy = ""
-    if len(found) > SHOWN_FINDINGS:
-        yield DoctorFinding("database", FAIL, _more(found))
+    else:
+        yield from _damage([("structure", text) for text in found], {"structure": remedy})
 
 
 def installation_findings(context: DoctorContext) -> Iterator[DoctorFinding]:

@@ -10,6 +10,8 @@ Source: docs/cli.md "Measuring recall"; docs/quality.md "How it is measured".
 from __future__ import annotations
 
 import copy
+import functools
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +20,7 @@ from typing import Any
 import click
 
 from signet_actors.cli.bench import TemporaryDaemon, spread, temporary_daemon
-from signet_actors.cli.config import yaml_lines
+from signet_actors.cli.config import checked_config, yaml_lines
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.eval_run import Answers, FilledStore, ask, export_memories, fill, wait_for_vectors
 from signet_actors.cli.invocation import Invocation, command
@@ -87,7 +89,7 @@ def eval_(
         for plan in plans:
             mapping = measured_mapping(configured, plan.overrides)
             plan.embedding = mapping["embedding"]
-            plan.text = settings_text(mapping, plan.overrides, daemon.workspace.parent)
+            plan.text = settings_text(mapping, plan.overrides)
         measured = _measure(invocation, daemon, plans, asked, limit)
     _print(invocation, measured)
 
@@ -137,7 +139,7 @@ def _questions(invocation: Invocation, file: str | None, count: int | None) -> Q
         memories = export_memories(invocation.client())
         asked = own_questions(memories, invocation.agent, count or OWN_QUESTIONS)
         if not asked.questions:
-            found = counted(len(memories), "memory", "memories")
+            found = counted(len(memories), "memory")
             raise click.UsageError(f"the store has {found}, too few to make questions from")
         return asked
     asked = read_questions(Path(file))
@@ -217,7 +219,7 @@ def _print(invocation: Invocation, measured: Measured) -> None:
     print_table(
         ("questions", "configuration", Column("count", drop=1, right=True), *(f"{name} %" for name in names)), rows
     )
-    stored = counted(measured.store.memories, "memory", "memories")
+    stored = counted(measured.store.memories, "memory")
     print_message(f"{stored}. In brackets: 95 % confidence interval. *: not by chance.")
     for plan, answers in zip(measured.plans, measured.answers, strict=True):
         took = spread(answers.took_ms)
@@ -310,28 +312,21 @@ def measured_mapping(config: Config, overrides: Overrides) -> dict[str, Any]:
     users = effective_mapping(config)
     mapping: dict[str, Any] = {"backup": {"intervalMs": 0}}
     for path in TAKEN_OVER:
-        _put(mapping, path, copy.deepcopy(_get(users, path)))
+        _put(mapping, path, copy.deepcopy(functools.reduce(operator.getitem, path, users)))
     for path in WITHOUT_MODELS:
         _put(mapping, path, False)
     overrides.apply(mapping)
     return mapping
 
 
-def settings_text(mapping: Mapping[str, Any], overrides: Overrides, directory: Path) -> str:
-    """Return the mapping as the text of ``agent.yaml``. Raises click.UsageError if an override is not valid.
-
-    ``directory`` is an existing directory, in which the text is checked.
-    """
+def settings_text(mapping: Mapping[str, Any], overrides: Overrides) -> str:
+    """Return the mapping as the text of ``agent.yaml``. Raises click.UsageError if an override is not valid."""
     text = "\n".join(yaml_lines(mapping)) + "\n"
-    file = directory / CONFIG_FILE_NAME
-    file.write_text(text, encoding="utf-8")
     try:
-        load_config(directory, {}, strict=True)
+        checked_config(text)
     except ConfigError as error:
         problem = error.detail.split("\n", 1)[0].removeprefix(f"{CONFIG_FILE_NAME}: ")
         raise click.UsageError(f"{overrides.option}: {problem}") from error
-    finally:
-        file.unlink()
     return text
 
 
@@ -350,13 +345,6 @@ def _parse(option: str, argument: str) -> tuple[tuple[str, ...], Any]:
         return path, parse_yaml(text.encode("utf-8", "surrogateescape"))
     except UnreadableYaml as error:
         raise click.UsageError(f"{option} {argument}: {error.problems[0]}") from error
-
-
-def _get(mapping: Mapping[str, Any], path: Sequence[str]) -> Any:
-    value: Any = mapping
-    for name in path:
-        value = value[name]
-    return value
 
 
 def _put(mapping: dict[str, Any], path: Sequence[str], value: Any) -> None:

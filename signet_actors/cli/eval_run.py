@@ -193,5 +193,4 @@ def _used_second(reply: DaemonReply) -> bool:
 
 
 def _ids(reply: DaemonReply) -> list[str]:
-    """Return the ids of the results, best first."""
     return [str(result["id"]) for result in reply.records("results")]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
+from signet_actors.cli.presentation import json_object
 from signet_actors.errors import (
     ConfigError,
     DaemonNotRunning,
@@ -80,7 +78,7 @@ def remedy(error: SignetError) -> str:
     if isinstance(error, RequestRefused):
         if error.code is ErrorCode.STORAGE_FULL and "nothing was applied" in error.detail:
             return "Free some disk space. Recall still works."
-        return STATUS_REMEDIES.get(str(_answer(error).get("status"))) or REMEDIES.get(error.code, "")
+        return STATUS_REMEDIES.get(str((json_object(error.answer) or {}).get("status"))) or REMEDIES.get(error.code, "")
     if isinstance(error, ConfigError):
         from signet_actors.config.load import InvalidConfig  # noqa: PLC0415 - slow; only for an error
         from signet_actors.config.workspace import CONFIG_FILE_NAME  # noqa: PLC0415 - likewise
@@ -92,18 +90,10 @@ def remedy(error: SignetError) -> str:
 
 def explanation(error: SignetError) -> str:
     """Return what went wrong, in the words of the command line where those of the daemon are about a request."""
-    answer = _answer(error) if isinstance(error, RequestRefused) else {}
+    answer = (json_object(error.answer) or {}) if isinstance(error, RequestRefused) else {}
     if answer.get("status") == "pinned_requires_force":
         return "The memory is pinned"
     if answer.get("status") == "duplicate_content_hash":
         other = answer.get("duplicateMemoryId")
         return "Another memory has this text already" + (f": {other}" if other else "")
     return error.detail
-
-
-def _answer(error: RequestRefused) -> dict[str, Any]:
-    try:
-        body = json.loads(error.answer)
-    except (ValueError, RecursionError):
-        return {}
-    return body if isinstance(body, dict) else {}

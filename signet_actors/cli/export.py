@@ -19,13 +19,15 @@ import click
 
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.invocation import Invocation, command
-from signet_actors.cli.presentation import counted, print_bytes, progress_bar
+from signet_actors.cli.presentation import counted, print_bytes, progress_bar, reporting
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import SignetError
 from signet_actors.runtime.file_draft import FileDraft
 from signet_actors.runtime.fsync import fsync_path
 
 PAGE_LINES = 500
+STREAM = os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC
+"""How a FIFO or a character device is opened."""
 
 
 @command(agent=True)
@@ -48,19 +50,18 @@ def export(invocation: Invocation, file: str, markdown: bool, scope: str | None)
         sys.stdout.flush()
         return
     if is_stream(path):
-        count = _export_to_stream(client, path, scope)
+        with reporting(path, "written", SignetError), open(os.open(path, STREAM), "wb") as out:
+            count = export_lines(client, out.write, scope, lambda _: None)
     else:
         refuse_target(path, invocation.workspace)
         count = _export_to_file(client, path, scope)
-    invocation.print_done(
-        {"exported": count, "file": str(path)}, f"Exported {counted(count, 'memory', 'memories')} to {path}."
-    )
+    invocation.print_done({"exported": count, "file": str(path)}, f"Exported {counted(count, 'memory')} to {path}.")
 
 
 def _export_markdown(invocation: Invocation, client: DaemonClient, path: Path, scope: str | None) -> None:
     from signet_actors.cli.importers.signet_markdown import MarkdownDirectory  # noqa: PLC0415 - only for Markdown
 
-    refuse_inside_workspace(path, invocation.workspace)
+    refuse_target(path, invocation.workspace, is_directory=True)
     with MarkdownDirectory(path) as directory, progress_bar("exported", None) as advance:
 
         def write(page: bytes) -> None:
@@ -71,30 +72,16 @@ def _export_markdown(invocation: Invocation, client: DaemonClient, path: Path, s
 
         count = export_lines(client, write, scope, advance)
         directory.finish()
-    invocation.print_done(
-        {"exported": count, "file": str(path)}, f"Exported {counted(count, 'memory', 'memories')} to {path}."
-    )
-
-
-def _export_to_stream(client: DaemonClient, path: Path, scope: str | None) -> int:
-    """Write the export to a FIFO or a character device; raise SignetError if the write fails."""
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC), "wb") as out:
-            return export_lines(client, out.write, scope, lambda _: None)
-    except OSError as error:
-        raise SignetError(f"{path} cannot be written: {error.strerror}") from error
+    invocation.print_done({"exported": count, "file": str(path)}, f"Exported {counted(count, 'memory')} to {path}.")
 
 
 def _export_to_file(client: DaemonClient, path: Path, scope: str | None) -> int:
     """Write the export to a temporary file and rename it to ``path``; raise SignetError if the write fails."""
-    with new_output(path) as draft, progress_bar("exported", None) as advance:
-        try:
-            count = export_lines(client, draft.file.write, scope, advance)
-            draft.sync()
-            draft.replace()
-            fsync_path(path.parent)
-        except OSError as error:
-            raise SignetError(f"{path} cannot be written: {error.strerror}") from error
+    with new_output(path) as draft, progress_bar("exported", None) as advance, reporting(path, "written", SignetError):
+        count = export_lines(client, draft.file.write, scope, advance)
+        draft.sync()
+        draft.replace()
+        fsync_path(path.parent)
     return count
 
 
@@ -109,14 +96,11 @@ def export_lines(
         write(page.raw)
         count += page.raw.count(b"\n")
         advance(count)
-        if page.next_cursor is not None and not _is_later(page.next_cursor, cursor):
+        later = page.next_cursor
+        if later is not None and not (later.isdecimal() and int(later) > int(cursor)):
             raise page.malformed("the next page is not a later one")
         cursor = page.next_cursor
     return count
-
-
-def _is_later(cursor: str, than: str) -> bool:
-    return cursor.isdecimal() and int(cursor) > int(than)
 
 
 _DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")
@@ -128,27 +112,16 @@ _KINDS = (
 )
 
 
-def refuse_target(path: Path, workspace: Path) -> None:
-    """Raise click.UsageError for a path that is not a regular file, or that belongs to a database or a daemon."""
+def refuse_target(path: Path, workspace: Path, *, is_directory: bool = False) -> None:
+    """Raise click.UsageError for a path that belongs to a database or a daemon, or for a file that is not regular."""
     try:
-        found = _lstat(path)
+        found = path.lstat() if not is_directory and os.path.lexists(path) else None
         if found is not None and not stat.S_ISREG(found.st_mode):
             kind = next((name for is_kind, name in _KINDS if is_kind(found.st_mode)), "a device")
             raise click.UsageError(f"cannot write {path}: it is {kind}")
         owner = _workspace_containing(path, workspace)
         if owner is None and found is not None and _is_database(found, Workspace(workspace)):
             owner = workspace
-    except (OSError, RuntimeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise click.UsageError(f"cannot write {path}: {reason}") from error
-    if owner is not None:
-        raise click.UsageError(f"cannot write {path}: it belongs to the workspace {owner}; choose another path")
-
-
-def refuse_inside_workspace(path: Path, workspace: Path) -> None:
-    """Raise click.UsageError for a path among a daemon's own files."""
-    try:
-        owner = _workspace_containing(path, workspace)
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise click.UsageError(f"cannot write {path}: {reason}") from error
@@ -179,13 +152,6 @@ def is_standard_output(path: Path) -> bool:
         return path.is_symlink() and os.path.samestat(path.stat(), os.fstat(1))
     except OSError:
         return False
-
-
-def _lstat(path: Path) -> os.stat_result | None:
-    try:
-        return path.lstat()
-    except FileNotFoundError:
-        return None
 
 
 def _workspace_containing(path: Path, workspace: Path) -> Path | None:

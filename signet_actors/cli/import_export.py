@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from signet_actors.cli.connection import DaemonClient
+from signet_actors.cli.connection import DaemonClient, until_known
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.export import export_lines
 from signet_actors.cli.import_progress import (
@@ -50,7 +50,7 @@ from signet_actors.cli.presentation import (
     print_result,
     progress_bar,
 )
-from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused, SignetError
+from signet_actors.errors import ErrorCode, InvalidRequest, RequestRefused, SignetError
 
 if TYPE_CHECKING:
     from signet_actors.cli.importers.signet_markdown import MarkdownEdits
@@ -63,7 +63,6 @@ MAX_LINE_BYTES = 3 * 1024 * 1024
 MAX_SKIPPED_BYTES = 64 * 1024 * 1024
 """Bytes to skip after a line that is too long. If it is longer still, the file is not JSON lines."""
 CLIENT_WAIT_S = 120.0
-ATTEMPTS = 4
 SHOWN_REFUSALS = 50
 
 IMPORTERS: dict[str, str] = {
@@ -413,7 +412,7 @@ def send_batch(
     if not batch.payload.strip():
         return counts, list(batch.refused)
     try:
-        answer = _post_batch(client, batch, asked)
+        answer = until_known(lambda: client.send_lines("/api/memory/import", batch.payload, key=batch.key, **asked))
     except RequestRefused as error:
         if error.code is not ErrorCode.PAYLOAD_TOO_LARGE:
             raise
@@ -438,14 +437,12 @@ def send_batch(
 
 
 def _numbered(batch: Batch, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the daemon's lines with their numbers in the input."""
     return [{**line, "line": batch.first_line + int(line["line"]) - 1} for line in lines]
 
 
 def _send_in_halves(
     client: DaemonClient, batch: Batch, asked: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Send a batch that is too large for the daemon as two halves."""
     middle = len(batch.lines) // 2
     totals: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "differences": [], "receipts": []}
     refused = list(batch.refused)
@@ -455,17 +452,6 @@ def _send_in_halves(
         totals = {name: total + counts[name] for name, total in totals.items()}
         refused += more
     return totals, sorted(refused, key=lambda line: int(line["line"]))
-
-
-def _post_batch(client: DaemonClient, batch: Batch, asked: Mapping[str, Any]) -> Any:
-    """Post the batch and return the reply; repeat with the same key while the outcome is unknown."""
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            return client.send_lines("/api/memory/import", batch.payload, key=batch.key, **asked)
-        except (OutcomeUnknown, RequestRefused) as error:
-            if error.code is not ErrorCode.OUTCOME_UNKNOWN or attempt == ATTEMPTS:
-                raise
-    raise AssertionError("unreachable")
 
 
 def _report(invocation: Invocation, progress: ImportProgress, **found: Any) -> None:

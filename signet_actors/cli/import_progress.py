@@ -25,9 +25,9 @@ import msgspec
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.export import export_lines
 from signet_actors.cli.importers.signet_markdown import MARK
-from signet_actors.cli.presentation import ask_confirmation, counted, one_line, print_message
+from signet_actors.cli.presentation import counted, one_line, print_message, require_confirmation
 from signet_actors.config.regular_file import read_regular
-from signet_actors.errors import ConfigError, ErrorCode, RequestRefused, SignetError
+from signet_actors.errors import ConfigError, RequestRefused, SignetError
 from signet_actors.runtime.file_draft import replace_file
 
 KEPT_REFUSALS = 1000
@@ -208,14 +208,14 @@ def cache_directory(environ: Mapping[str, str]) -> Path:
 
 def totals(progress: ImportProgress, found: dict[str, Any]) -> Iterator[str]:
     """Yield the parts of the closing sentence; of edited Markdown, first what became of the memories that it edits."""
-    of_entries = f" from {counted(progress.imported, 'entry', 'entries')}" * (progress.memories != progress.imported)
+    of_entries = f" from {counted(progress.imported, 'entry')}" * (progress.memories != progress.imported)
     edited = "changed" in found
     if edited:
-        yield f"Changed {counted(found['changed'], 'memory', 'memories')}"
+        yield f"Changed {counted(found['changed'], 'memory')}"
         yield f"{found['unchanged']} unchanged"
         yield f"{progress.memories} new{of_entries}"
     else:
-        yield f"Imported {counted(progress.memories, 'memory', 'memories')}{of_entries}"
+        yield f"Imported {counted(progress.memories, 'memory')}{of_entries}"
     if progress.deduped or not edited:
         yield f"{progress.deduped} existed already"
     if progress.superseded:
@@ -337,8 +337,8 @@ def ask_about_other_projects(client: DaemonClient, lines: BinaryIO) -> None:
         exist = "memory of these files exists" if count == 1 else "memories of these files exist"
         it = "it" if count == 1 else "them"
         print_message(f"{count} {exist} already {_place(there)}; this import stores {it} once more, {_place(here)}.")
-    if told and not ask_confirmation("Store them once more?"):
-        raise RequestRefused("nothing was imported", code=ErrorCode.CONFIRM_REQUIRED)
+    if told:
+        require_confirmation("Store them once more?", "nothing was imported")
 
 
 def _project(client: DaemonClient, named: str) -> str:

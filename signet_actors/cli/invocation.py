@@ -17,12 +17,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from signet_actors.cli.presentation import SINCE, UNTIL, on_terminal, one_line, print_json, print_message, print_result
+from signet_actors.config.daemon_address import (
+    URL_VARIABLE,
+    Address,
+    address_from_url,
+    address_of_url_variable,
+    find_daemon,
+    is_any_port,
+    recorded_address,
+)
 from signet_actors.config.suggest import closest
+from signet_actors.config.workspace import workspace_from
 
 if TYPE_CHECKING:
     from signet_actors.cli.connection import DaemonClient, DaemonReply
-    from signet_actors.config.daemon_address import Address
-
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -70,8 +78,6 @@ class Invocation:
     @property
     def workspace(self) -> Path:
         """The workspace that the command uses."""
-        from signet_actors.config.workspace import workspace_from  # noqa: PLC0415 - slow; not needed for --help
-
         return workspace_from(self.environment)
 
     def address(self) -> Address:
@@ -80,11 +86,6 @@ class Invocation:
         Of a workspace that was named with ``--workspace``, only its own daemon counts. Raises DaemonNotRunning if only
         the address file of a running daemon could name it.
         """
-        from signet_actors.config.daemon_address import (  # noqa: PLC0415 - same reason
-            URL_VARIABLE,
-            address_from_url,
-        )
-
         if self.url:
             return address_from_url(self.url)
         named = self.workspace_option is not None
@@ -96,18 +97,10 @@ class Invocation:
         `signet connect` adds ``--workspace`` to their commands in the place of SIGNET_WORKSPACE, so the environment may
         name another daemon.
         """
-        from signet_actors.config.daemon_address import address_from_url  # noqa: PLC0415 - same reason
-
         return address_from_url(self.url) if self.url else self._find(self.environ)
 
     def _find(self, environ: Mapping[str, str]) -> Address:
         from signet_actors.cli import connection  # noqa: PLC0415 - same reason
-        from signet_actors.config.daemon_address import (  # noqa: PLC0415 - same reason
-            address_of_url_variable,
-            find_daemon,
-            is_any_port,
-            recorded_address,
-        )
 
         named = address_of_url_variable(environ)
         if named is not None:  # the workspace may be on the daemon's machine only

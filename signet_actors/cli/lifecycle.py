@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -31,16 +30,15 @@ from signet_actors.cli.presentation import (
     print_message,
     print_result,
     printable,
+    reporting,
 )
+from signet_actors.cli.service_managers import ServiceManager, service_here
 from signet_actors.config.daemon_address import recorded_address
 from signet_actors.config.load import load_config
 from signet_actors.config.regular_file import open_regular
 from signet_actors.config.workspace import WORKSPACE_VARIABLE, Workspace
 from signet_actors.config.workspace_holder import lock_held
 from signet_actors.errors import ConfigError, DaemonNotRunning, ExitCode, SignetError, Unavailable, WorkspaceLocked
-
-if TYPE_CHECKING:
-    from signet_actors.cli.service_managers import ServiceManager
 
 SUPERVISOR = (sys.executable, "-P", "-m", "signet_actors.supervisor")
 TIED = (
@@ -65,7 +63,8 @@ def up(invocation: Invocation) -> None:
     this is the command to run.
     """
     workspace = invocation.workspace
-    _check_not_running(workspace)
+    advice = "stop it with `signet stop`, or choose another workspace with SIGNET_WORKSPACE"
+    refuse_locked(workspace, f"a daemon runs on {workspace} already", advice)
     load_config(workspace, invocation.settings)
     sys.stdout.flush()
     command = [*SUPERVISOR, "--console"]
@@ -110,11 +109,6 @@ def restart(invocation: Invocation, timeout: float) -> None:
     _print_started(invocation, invocation.workspace, start_daemon(invocation, timeout))
 
 
-def _check_not_running(workspace: Path) -> None:
-    advice = "stop it with `signet stop`, or choose another workspace with SIGNET_WORKSPACE"
-    refuse_locked(workspace, f"a daemon runs on {workspace} already", advice)
-
-
 def start_daemon(invocation: Invocation, timeout: float) -> str:
     """Start the daemon unless it runs, and wait until it is ready; return how that went.
 
@@ -127,7 +121,7 @@ def start_daemon(invocation: Invocation, timeout: float) -> str:
         wait_until_ready(workspace, None, began + timeout)
         return "already runs"
     load_config(workspace, invocation.settings)
-    from signet_actors.cli.harnesses.registry import connected_titles  # noqa: PLC0415 - only for a start
+    from signet_actors.cli.harnesses.registry import connected_titles  # noqa: PLC0415 - slow; only for a start
 
     named = invocation.environment.get(WORKSPACE_VARIABLE)  # who names a directory means it
     is_new = not named and Workspace(workspace).is_unused
@@ -138,8 +132,6 @@ def start_daemon(invocation: Invocation, timeout: float) -> str:
             " empty workspace is made. If yours was moved, stop this daemon, then"
             " `SIGNET_WORKSPACE=DIRECTORY signet start`."
         )
-    from signet_actors.cli.service_managers import service_here  # noqa: PLC0415 - only for a start
-
     if (manager := service_here(invocation)) is not None:
         with spinner("Starting the service"):
             manager.restart()
@@ -158,7 +150,10 @@ def start_daemon(invocation: Invocation, timeout: float) -> str:
     if ended == ExitCode.IN_USE and lock_held(workspace):  # another `signet start` was faster
         wait_until_ready(workspace, None, began + timeout)
     elif ended is not None:
-        _print_start_failure(invocation, start_log, ended)
+        print_message(f"signet: the daemon did not start (exit code {ended}).")
+        _print_tail(invocation, start_log)
+        details = f"More details are in {start_log.parent}; `signet doctor` looks for the cause."
+        print_message(invocation.advice(details))
         click.get_current_context().exit(ended)
     is_ours = supervisor_pid(workspace) == child.pid
     return f"ready in {time.monotonic() - began:.1f} s" if is_ours else "already runs"
@@ -175,10 +170,8 @@ def launch(
     places.ensure()
     places.refuse_irregular_files()
     start_log = places.log_dir / "start.log"
-    try:
+    with reporting(start_log, "written"):
         descriptor = open_regular(start_log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
-    except OSError as error:
-        raise ConfigError(f"{start_log} cannot be written: {error.strerror}") from error
     try:
         child = subprocess.Popen(
             [*SUPERVISOR[:2], "-c", TIED.format(os.getpid(), list(SUPERVISOR))] if ends_with_this else list(SUPERVISOR),
@@ -262,12 +255,6 @@ def _print_tail(invocation: Invocation, start_log: Path) -> None:
         return
     for line in lines[-SHOWN_LOG_LINES:]:
         print_message(f"  {printable(invocation.advice(line))}")
-
-
-def _print_start_failure(invocation: Invocation, start_log: Path, exit_code: int) -> None:
-    print_message(f"signet: the daemon did not start (exit code {exit_code}).")
-    _print_tail(invocation, start_log)
-    print_message(invocation.advice(f"More details are in {start_log.parent}; `signet doctor` looks for the cause."))
 
 
 def stop_timeout_s(invocation: Invocation) -> float:

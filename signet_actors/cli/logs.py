@@ -6,6 +6,7 @@ costs nothing. Following identifies files by inode, so that no line is lost when
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
@@ -18,7 +19,7 @@ from typing import Any
 import click
 
 from signet_actors.cli.invocation import Invocation, command
-from signet_actors.cli.presentation import clock_text, in_colour, one_line, print_bytes, print_message
+from signet_actors.cli.presentation import clock_text, in_colour, json_object, one_line, print_bytes, print_message
 from signet_actors.cli.tables import print_wrapped
 from signet_actors.config.workspace import Workspace
 
@@ -85,7 +86,7 @@ class LogFilter:
         """
         if not line.strip():
             return False
-        entry = decoded(line)
+        entry = json_object(line)
         if entry is None:
             return self.actor is None and self.trace is None
         if LEVELS.get(str(entry.get("level")), 20) < self.level:
@@ -142,7 +143,9 @@ class LogFollower:
         self._read: dict[tuple[int, int], int] = {}
         for file in log_files(directory):
             status = file.stat()
-            self._read[status.st_dev, status.st_ino] = _whole_lines(file, status.st_size)
+            key = status.st_dev, status.st_ino
+            unfinished = next(read_backwards([file], {key: status.st_size}), b"")
+            self._read[key] = status.st_size - len(unfinished)
 
     def offsets(self) -> dict[tuple[int, int], int]:
         """Return how far each file has been read."""
@@ -151,54 +154,21 @@ class LogFollower:
     def new_lines(self) -> Iterator[bytes]:
         """Yield the complete lines that were added since the last call, file by file."""
         for file in log_files(self._directory):
-            try:
-                descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
-                continue
-            try:
-                status = os.fstat(descriptor)
-                key = (status.st_dev, status.st_ino)
+            with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:
+                status = os.fstat(stream.fileno())
+                key = status.st_dev, status.st_ino
                 position = self._read.get(key, 0)
                 if status.st_size < position:
                     position = 0  # the file was truncated
-                fresh = b""
-                while position + len(fresh) < status.st_size:
-                    block = os.pread(descriptor, BLOCK_BYTES, position + len(fresh))
-                    if not block:
-                        break
-                    fresh += block
-            finally:
-                os.close(descriptor)
-            whole = fresh.rfind(b"\n") + 1
-            self._read[key] = position + whole
-            yield from fresh[:whole].splitlines()
-
-
-def _whole_lines(file: Path, size: int) -> int:
-    """Return the offset after the last newline at or before ``size``."""
-    with file.open("rb") as stream:
-        position = size
-        while position > 0:
-            step = min(BLOCK_BYTES, position)
-            stream.seek(position - step)
-            newline = stream.read(step).rfind(b"\n")
-            if newline >= 0:
-                return position - step + newline + 1
-            position -= step
-    return 0
-
-
-def decoded(line: bytes) -> dict[str, Any] | None:
-    """Return the line as a JSON object; None if it is not one."""
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return entry if isinstance(entry, dict) else None
+                stream.seek(position)
+                fresh = stream.read(status.st_size - position)
+                whole = fresh.rfind(b"\n") + 1
+                self._read[key] = position + whole
+                yield from fresh[:whole].splitlines()
 
 
 def _print(line: bytes, *, as_json: bool) -> None:
-    entry = None if as_json else decoded(line)
+    entry = None if as_json else json_object(line)
     if entry is None:
         if as_json:
             print_bytes(line + b"\n")

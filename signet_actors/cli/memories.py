@@ -168,7 +168,7 @@ def list_memories(invocation: Invocation, only: dict[str, Any], limit: int, offs
     page = f"{offset + 1}-{offset + len(memories)} of " if total != len(memories) else ""
     after = offset + len(memories)
     rest = f"; more with `--offset {after}`, or `-n {min(total, 1000)}`" if after < total else ""
-    print_message(f"{page}{counted(total, 'memory', 'memories')}{rest}")
+    print_message(f"{page}{counted(total, 'memory')}{rest}")
 
 
 def _print_similar(invocation: Invocation, similar: list[dict[str, Any]]) -> None:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
@@ -41,13 +43,13 @@ from signet_actors.cli.memory_rows import (
 from signet_actors.cli.presentation import (
     SINCE,
     UNTIL,
-    ask_confirmation,
     counted,
     on_terminal,
     one_line,
     print_json,
     print_message,
     print_result,
+    require_confirmation,
 )
 from signet_actors.cli.show import find_session
 from signet_actors.errors import ErrorCode, RequestRefused
@@ -87,7 +89,7 @@ def edit(
     named, memory_id = memory_id, full_id(client, memory_id)
     body = {"reason": reason, "if_version": if_version}
     if patch:
-        answer = _changed(client, memory_id, {**patch, **body})
+        answer = _applied(client, "PATCH", memory_id, "", {**patch, **body}, *EDITED)
     else:
         with named_if_unknown(memory_id):
             found = client.get(memory_path(memory_id))
@@ -99,7 +101,7 @@ def edit(
                 else:
                     print_message("Nothing changed.")
                 return
-            answer = _changed(client, memory_id, {"content": text, **body})
+            answer = _applied(client, "PATCH", memory_id, "", {"content": text, **body}, *EDITED)
     is_same = answer.body.get("status") == "no_changes"
     told = "has these values already." if is_same else f"(version {answer.body.get('newVersion')})."
     invocation.print_done(answer, f"{'' if is_same else 'Updated '}{short_id(memory_id, named)} {told}")
@@ -123,7 +125,7 @@ def recover(invocation: Invocation, ids: tuple[str, ...], reason: str, if_versio
     found = [full_id(client, given, deleted=True) for given in ids]
     body = {"reason": reason, "if_version": if_version}
     if len(found) == 1:
-        answer = _recovered(client, found[0], body)
+        answer = _applied(client, "POST", found[0], "/recover", body, "recovered")
         invocation.print_done(
             answer, f"Recovered {short_id(found[0], ids[0])} (version {answer.body.get('newVersion')})."
         )
@@ -132,7 +134,7 @@ def recover(invocation: Invocation, ids: tuple[str, ...], reason: str, if_versio
     refused: list[dict[str, Any]] = []
     for memory_id in dict.fromkeys(found):
         try:
-            answer = _recovered(client, memory_id, body)
+            answer = _applied(client, "POST", memory_id, "/recover", body, "recovered")
         except RequestRefused as error:
             if error.code not in {ErrorCode.NOT_FOUND, ErrorCode.CONFLICT}:
                 raise
@@ -150,19 +152,13 @@ def recover(invocation: Invocation, ids: tuple[str, ...], reason: str, if_versio
         click.get_current_context().exit(REFUSED)
 
 
-def _recovered(client: DaemonClient, memory_id: str, body: dict[str, Any]) -> DaemonReply:
-    """Recover the memory and return the daemon's reply."""
+def _applied(
+    client: DaemonClient, method: str, memory_id: str, tail: str, body: dict[str, Any], *words: str
+) -> DaemonReply:
+    """Send a change of the memory; return the daemon's reply, which has one of the ``words`` as its status."""
     with named_if_unknown(memory_id):
-        answer = client.send("POST", memory_path(memory_id, "/recover"), body)
-    answer.confirm("status", "recovered")
-    return answer
-
-
-def _changed(client: DaemonClient, memory_id: str, body: dict[str, Any]) -> DaemonReply:
-    """Change the memory and return the daemon's reply."""
-    with named_if_unknown(memory_id):
-        answer = client.send("PATCH", memory_path(memory_id), body)
-    answer.confirm("status", "updated", "no_changes")
+        answer = client.send(method, memory_path(memory_id, tail), body)
+    answer.confirm("status", *words)
     return answer
 
 
@@ -180,8 +176,11 @@ def _edited(content: str) -> Iterator[str | None]:
 
 
 BATCH_LIMIT = 200
+EDITED = ("updated", "no_changes")
 SHOWN_IN_FULL = 30
 SESSIONS_SHOWN = 5
+SELECTION = ("query", "type", "who", "source_type", "since", "until")
+"""The options that select memories, beside ``--tags``."""
 
 
 @command(agent=True)
@@ -200,25 +199,13 @@ SESSIONS_SHOWN = 5
 @click.option("--permanently", is_flag=True, help="Delete for good, pinned memories too; nothing is recoverable.")
 @click.option("--preview", is_flag=True, help="Only show what would be deleted.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-def forget(
-    invocation: Invocation,
-    ids: tuple[str, ...],
-    tags: tuple[str, ...],
-    limit: int,
-    reason: str,
-    if_version: int | None,
-    force: bool,
-    permanently: bool,
-    preview: bool,
-    yes: bool,
-    **selection: Any,
-) -> None:
+def forget(invocation: Invocation, ids: tuple[str, ...], tags: tuple[str, ...], limit: int, **given: Any) -> None:
     """Delete memories, recoverable for 30 days unless --permanently.
 
     Name them by ID, or select them with options; a selection and several IDs are shown before you are asked. ID may
     also be the key of a session (`signet sessions`): what was said in it is erased for good, and its memories stay.
     """
-    selection["tags"] = split_tags(tags)
+    selection = {"tags": split_tags(tags), **{name: given.pop(name) for name in SELECTION}}
     selected = any(value is not None for value in selection.values())
     if bool(ids) == selected:
         raise click.UsageError(
@@ -226,162 +213,150 @@ def forget(
             if ids
             else "give the memories to forget: IDs, or --query, --type, --tags, …"
         )
-    if if_version is not None and (len(ids) != 1 or permanently):
+    wanted = _Forgetting(invocation, **given)
+    if wanted.if_version is not None and (len(ids) != 1 or wanted.permanently):
         raise click.UsageError("--if-version goes with exactly one ID, and not with --permanently")
-    if force and (len(ids) != 1 or permanently):
+    if wanted.force and (len(ids) != 1 or wanted.permanently):
         raise click.UsageError("--force goes with exactly one ID; --permanently deletes pinned memories too, for good")
     if len(ids) > BATCH_LIMIT:
         raise click.UsageError(f"at most {BATCH_LIMIT} IDs at a time")
-    client = invocation.client()
-    given = ids
+    client = wanted.client
     try:
-        ids = tuple(full_id(client, one) for one in ids)
-        if len(ids) == 1 and not preview and not permanently:
-            told = short_id(ids[0], given[0])
-            _forget_one(invocation, client, ids[0], told, reason, force=force, if_version=if_version, yes=yes)
-            return
-        chosen: dict[str, Any] = {"ids": list(dict.fromkeys(ids)), "limit": BATCH_LIMIT} if ids else selection
-        _forget_many(
-            invocation,
-            client,
-            {"limit": limit, **chosen},
-            reason,
-            permanently=permanently,
-            preview_only=preview,
-            yes=yes,
-        )
+        whole = [full_id(client, one) for one in ids]
+        if len(ids) == 1 and not wanted.preview and not wanted.permanently:
+            wanted.forget_one(whole[0], short_id(whole[0], ids[0]))
+        elif ids:
+            wanted.forget_all({"ids": list(dict.fromkeys(whole)), "limit": BATCH_LIMIT})
+        else:
+            wanted.forget_all({"limit": limit, **selection})
     except (UnusableId, RequestRefused) as error:
         is_refused = isinstance(error, RequestRefused) and error.code is not ErrorCode.NOT_FOUND
-        is_ambiguous = isinstance(error, UnusableId) and len(given[0]) >= MIN_PREFIX_CHARS
-        is_other = len(given) != 1 or is_refused or is_ambiguous
-        session = None if is_other else find_session(client, given[0])
+        is_ambiguous = isinstance(error, UnusableId) and len(ids[0]) >= MIN_PREFIX_CHARS
+        session = None if len(ids) != 1 or is_refused or is_ambiguous else find_session(client, ids[0])
         if session is None:
             raise
-        _forget_session(invocation, client, session, preview=preview, yes=yes)
+        wanted.forget_session(session)
 
 
-def _forget_session(invocation: Invocation, client: DaemonClient, key: str, *, preview: bool, yes: bool) -> None:
-    """Erase what was said in the session. Raises RequestRefused for the answer no."""
-    path = f"/api/sessions/{quote(key, safe='')}/transcript"
-    if preview or not yes:
-        body = client.get(path, view="turns", limit=1).body
-        turns = counted(body.get("turnCount") or 0, "turn")
-        print_message(f"{one_line(key)} is a session of {turns}; it would be erased for good. Its memories stay.")
-        if preview:
-            return
-        if not ask_confirmation("Erase what was said in it?"):
-            raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
-    answer = client.send("DELETE", path, {})
-    invocation.print_done(answer, f"Erased what was said in the session {one_line(key)}.")
+@dataclass
+class _Forgetting:
+    """What is to be forgotten, and how: the options of the command."""
 
+    invocation: Invocation
+    reason: str
+    if_version: int | None
+    force: bool
+    permanently: bool
+    preview: bool
+    yes: bool
 
-def _forget_one(
-    invocation: Invocation,
-    client: DaemonClient,
-    memory_id: str,
-    shown: str,
-    reason: str,
-    *,
-    force: bool,
-    if_version: int | None,
-    yes: bool,
-) -> None:
-    if not yes:
+    @cached_property
+    def client(self) -> DaemonClient:
+        return self.invocation.client()
+
+    def forget_session(self, key: str) -> None:
+        """Erase what was said in the session. Raises RequestRefused for the answer no."""
+        path = f"/api/sessions/{quote(key, safe='')}/transcript"
+        if self.preview or not self.yes:
+            body = self.client.get(path, view="turns", limit=1).body
+            turns = counted(body.get("turnCount") or 0, "turn")
+            print_message(f"{one_line(key)} is a session of {turns}; it would be erased for good. Its memories stay.")
+            if self.preview:
+                return
+            require_confirmation("Erase what was said in it?", "nothing was deleted")
+        answer = self.client.send("DELETE", path, {})
+        self.invocation.print_done(answer, f"Erased what was said in the session {one_line(key)}.")
+
+    def forget_one(self, memory_id: str, shown: str) -> None:
+        """Forget a memory, which is ``shown`` by this id. Raises RequestRefused for the answer no."""
+        if_version = self.if_version
+        if not self.yes:
+            with named_if_unknown(memory_id):
+                found = self.client.get(memory_path(memory_id))
+            found.text("content")
+            memory = found.body
+            if memory.get("pinned") and not self.force:
+                raise RequestRefused(
+                    f"{shown} is pinned; `signet forget {shown} --force` forgets it, and it is recoverable",
+                    code=ErrorCode.CONFLICT,
+                )
+            pinned = ", pinned" if memory.get("pinned") else ""
+            pinned += f", project {project_name(memory)}" if memory.get("project") else ""
+            print_message(f"{shown} ({one_line(memory.get('type'))}{pinned}): {one_line(memory.get('content'), 300)}")
+            if_version = if_version or memory.get("version")
+            require_confirmation("Forget it?", "nothing was deleted")
+        body = {"reason": self.reason, "force": self.force, "if_version": if_version}
         with named_if_unknown(memory_id):
-            found = client.get(memory_path(memory_id))
-        found.text("content")
-        memory = found.body
-        if memory.get("pinned") and not force:
-            raise RequestRefused(
-                f"{shown} is pinned; `signet forget {shown} --force` forgets it, and it is recoverable",
-                code=ErrorCode.CONFLICT,
+            answer = self.client.send("DELETE", memory_path(memory_id), body)
+        answer.confirm("status", "deleted")
+        if self.invocation.as_json:
+            print_answer(answer)
+        else:
+            print_result(self.invocation.advice(f"Forgot {shown}; `signet recover {shown}` brings it back."))
+            _print_said_in(self.invocation, answer.body)
+
+    def forget_all(self, chosen: dict[str, Any]) -> None:
+        """Forget the chosen memories after a preview. Raises RequestRefused for the answer no."""
+        request = {**chosen, "mode": "preview", "force": self.permanently}
+        answer = self.client.ask("/api/memory/forget", request)
+        answer.confirm("mode", "preview")
+        candidates = answer.records("candidates")
+        if not all(isinstance(candidate.get("id"), str) for candidate in candidates):
+            raise answer.malformed("a candidate without an id")
+        found: list[str] = [candidate["id"] for candidate in candidates]
+        unknown = [memory_id for memory_id in chosen.get("ids", []) if memory_id not in found]
+        if self.preview and self.invocation.as_json:
+            print_answer(answer)
+            return
+        for memory_id in unknown:
+            print_message(f"{one_line(memory_id)} was not found (unknown, deleted, or another agent's).")
+        if not candidates:
+            raise RequestRefused("nothing matches; nothing was deleted", code=ErrorCode.NOT_FOUND)
+        if "ids" not in chosen and len(candidates) >= chosen["limit"]:
+            print_message(f"These are the first {len(candidates)}; there may be more (-n selects up to {BATCH_LIMIT}).")
+        if self.preview:
+            _print_candidates(self.client, candidates, to_stderr=False)
+            print_message(f"{counted(len(candidates), 'memory')} selected; nothing was deleted")
+            return
+        if not self.yes:
+            _print_candidates(self.client, candidates, to_stderr=self.invocation.as_json)
+            count, they = (f"these {len(found)} memories", "they") if len(found) > 1 else ("this memory", "it")
+            require_confirmation(
+                f"Delete {count} PERMANENTLY ({they} cannot be recovered)?" if self.permanently else f"Forget {count}?",
+                "nothing was deleted",
             )
-        pinned = ", pinned" if memory.get("pinned") else ""
-        pinned += f", project {project_name(memory)}" if memory.get("project") else ""
-        print_message(f"{shown} ({one_line(memory.get('type'))}{pinned}): {one_line(memory.get('content'), 300)}")
-        if_version = if_version or memory.get("version")
-        if not ask_confirmation("Forget it?"):
-            raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
-    body = {"reason": reason, "force": force, "if_version": if_version}
-    with named_if_unknown(memory_id):
-        answer = client.send("DELETE", memory_path(memory_id), body)
-    answer.confirm("status", "deleted")
-    if invocation.as_json:
-        print_answer(answer)
-    else:
-        print_result(invocation.advice(f"Forgot {shown}; `signet recover {shown}` brings it back."))
-        _print_said_in(invocation, answer.body)
-
-
-def _forget_many(
-    invocation: Invocation,
-    client: DaemonClient,
-    chosen: dict[str, Any],
-    reason: str,
-    *,
-    permanently: bool,
-    preview_only: bool,
-    yes: bool,
-) -> None:
-    request = {**chosen, "mode": "preview", "force": permanently}
-    answer = client.ask("/api/memory/forget", request)
-    answer.confirm("mode", "preview")
-    candidates = answer.records("candidates")
-    if not all(isinstance(candidate.get("id"), str) for candidate in candidates):
-        raise answer.malformed("a candidate without an id")
-    found: list[str] = [candidate["id"] for candidate in candidates]
-    unknown = [memory_id for memory_id in chosen.get("ids", []) if memory_id not in found]
-    if preview_only and invocation.as_json:
-        print_answer(answer)
-        return
-    for memory_id in unknown:
-        print_message(f"{one_line(memory_id)} was not found (unknown, deleted, or another agent's).")
-    if not candidates:
-        raise RequestRefused("nothing matches; nothing was deleted", code=ErrorCode.NOT_FOUND)
-    if "ids" not in chosen and len(candidates) >= chosen["limit"]:
-        print_message(f"These are the first {len(candidates)}; there may be more (-n selects up to {BATCH_LIMIT}).")
-    if preview_only:
-        _print_candidates(client, candidates, to_stderr=False)
-        print_message(f"{counted(len(candidates), 'memory', 'memories')} selected; nothing was deleted")
-        return
-    if not yes:
-        _print_candidates(client, candidates, to_stderr=invocation.as_json)
-        count, they = (f"these {len(found)} memories", "they") if len(found) > 1 else ("this memory", "it")
-        if not ask_confirmation(
-            f"Delete {count} PERMANENTLY ({they} cannot be recovered)?" if permanently else f"Forget {count}?"
-        ):
-            raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
-    executed = client.send(
-        "POST",
-        "/api/memory/forget",
-        {
-            "mode": "execute",
-            "ids": found,
-            "limit": BATCH_LIMIT,
-            "reason": reason,
-            "force": permanently,
-            "confirm_token": answer.body.get("confirmToken"),
-        },
-    )
-    executed.confirm("mode", "execute")
-    results = executed.records("results")
-    if unreported := set(found) - {result["id"] for result in results if isinstance(result.get("status"), str)}:
-        raise executed.malformed(f"no result for {one_line(min(unreported))}")
-    kept = [result for result in results if result.get("status") != "deleted"]
-    if invocation.as_json:
-        print_answer(executed)
-    else:
-        for result in kept:
-            print_message(f"{one_line(result['id'])} was kept: {one_line(_why(result['status']))}")
-        tail = "permanently" if permanently else invocation.advice("`signet recover ID…` brings them back")
-        print_result(f"Forgot {len(results) - len(kept)} of {len(found)}; {tail}.")
-        _print_said_in(invocation, executed.body)
-    if kept or unknown:
-        click.get_current_context().exit(REFUSED)
+        executed = self.client.send(
+            "POST",
+            "/api/memory/forget",
+            {
+                "mode": "execute",
+                "ids": found,
+                "limit": BATCH_LIMIT,
+                "reason": self.reason,
+                "force": self.permanently,
+                "confirm_token": answer.body.get("confirmToken"),
+            },
+        )
+        executed.confirm("mode", "execute")
+        results = executed.records("results")
+        if unreported := set(found) - {result["id"] for result in results if isinstance(result.get("status"), str)}:
+            raise executed.malformed(f"no result for {one_line(min(unreported))}")
+        kept = [result for result in results if result.get("status") != "deleted"]
+        if self.invocation.as_json:
+            print_answer(executed)
+        else:
+            for result in kept:
+                print_message(f"{one_line(result['id'])} was kept: {one_line(_why(result['status']))}")
+            tail = (
+                "permanently" if self.permanently else self.invocation.advice("`signet recover ID…` brings them back")
+            )
+            print_result(f"Forgot {len(results) - len(kept)} of {len(found)}; {tail}.")
+            _print_said_in(self.invocation, executed.body)
+        if kept or unknown:
+            click.get_current_context().exit(REFUSED)
 
 
 def _print_said_in(invocation: Invocation, body: dict[str, Any]) -> None:
-    """Print in which sessions it was said, whose transcripts keep it."""
     sessions = [key for key in body.get("saidIn") or () if isinstance(key, str)]
     for key in sessions[:SESSIONS_SHOWN]:
         command = f"`signet forget {shlex.quote(one_line(key))}`"

@@ -13,10 +13,11 @@ import os
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
+from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.exit_codes import USAGE
 from signet_actors.cli.invocation import advised
 from signet_actors.cli.presentation import (
@@ -35,10 +36,6 @@ from signet_actors.cli.presentation import (
     wrap_parts,
 )
 from signet_actors.errors import ErrorCode, RequestRefused
-
-if TYPE_CHECKING:
-    from signet_actors.cli.connection import DaemonClient
-
 
 SEPARATOR: Final = " · "
 ANSWERS: Final = 0.5
@@ -299,7 +296,6 @@ def _found(client: DaemonClient, path: str, query: dict[str, Any], name: str) ->
 
 
 def _described(row: dict[str, Any]) -> str:
-    """Return when it was made and what it is about."""
     about = row.get("about")
     return f"{time_text(row.get('createdAt'))}, {'(erased)' if about is None else about}"
 

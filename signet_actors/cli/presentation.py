@@ -20,9 +20,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+
+from signet_actors.errors import ConfigError, ErrorCode, RequestRefused, SignetError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -136,8 +139,9 @@ def one_line(value: Any, limit: int | None = None) -> str:
 
 
 def counted(count: Any, one: str, many: str = "") -> str:
-    """Return the number with its noun: ``1 memory``, ``2 memories``. ``many`` is ``one`` with an s unless given."""
-    return f"{count} {one if count == 1 else many or f'{one}s'}"
+    """Return the number with its noun: ``1 memory``, ``2 memories``. ``many`` is needed if the noun is irregular."""
+    regular = f"{one[:-1]}ies" if one.endswith(("ry", "ty")) else f"{one}s"
+    return f"{count} {one if count == 1 else many or regular}"
 
 
 def tags_text(value: Any) -> str:
@@ -159,12 +163,12 @@ def size_text(count: Any) -> str:
     return f"{size:.1f} GB"
 
 
-def below_home(text: str, environ: Mapping[str, str]) -> str:
+def below_home(shown: object) -> str:
     """Return the text as a terminal shows it, with ``~`` for the home directory in paths; on a pipe whole paths.
 
     Not in quotes, where a shell would not expand it.
     """
-    home = environ.get("HOME") or os.path.expanduser("~")
+    home, text = os.environ.get("HOME") or os.path.expanduser("~"), str(shown)
     return re.sub(rf"(?<![^\s(`]){re.escape(home)}/", "~/", text) if on_terminal() else text
 
 
@@ -198,6 +202,35 @@ def ask_confirmation(question: str, *, instead: str = "use --yes to skip the que
         return False
 
 
+def json_object(raw: bytes | str) -> dict[str, Any] | None:
+    """Return the JSON object of a text; None if it is anything else."""
+    try:
+        decoded = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return decoded if isinstance(decoded, dict) else None
+
+
+def require_confirmation(question: str, refusal: str) -> None:
+    """Ask the question. Raises RequestRefused with the ``refusal`` if the answer is not yes."""
+    if not ask_confirmation(question):
+        raise RequestRefused(refusal, code=ErrorCode.CONFIRM_REQUIRED)
+
+
+@contextlib.contextmanager
+def reporting(path: Path, verb: str, kind: type[SignetError] = ConfigError) -> Iterator[None]:
+    """Raise an error of this kind, that the path cannot be ``verb`` (read, written), for an OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{path} cannot be {verb}: {error.strerror}") from error
+
+
+def home_of(environ: Mapping[str, str]) -> Path:
+    """Return the home directory that the environment names, if its path is absolute, else that of the user."""
+    return Path(environ["HOME"]) if environ.get("HOME", "").startswith("/") else Path.home()
+
+
 def print_json(value: Any) -> None:
     """Print the value as indented JSON, with all characters that could control a terminal escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
@@ -224,22 +257,15 @@ def progress_bar(verb: str, total: int | None) -> Iterator[Callable[[int], None]
     if not can_animate():
         yield lambda _: None
         return
-    from rich.progress import (  # noqa: PLC0415 - slow; needed only on a terminal
-        BarColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress as bars  # noqa: PLC0415 - slow; needed only on a terminal
 
-    with Progress(
-        SpinnerColumn(),  # it moves while a batch is being stored
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %" if total is not None else "{task.completed}"),
-        TimeElapsedColumn(),
-        *([] if total is None else [TimeRemainingColumn()]),
+    with bars.Progress(
+        bars.SpinnerColumn(),  # it moves while a batch is being stored
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TextColumn("{task.percentage:>3.0f} %" if total is not None else "{task.completed}"),
+        bars.TimeElapsedColumn(),
+        *([] if total is None else [bars.TimeRemainingColumn()]),
         console=console(stderr=True),
         transient=True,
     ) as progress:

@@ -156,7 +156,6 @@ def reject(invocation: Invocation, proposal_id: str, reason: str | None) -> None
 
 
 def _decide(invocation: Invocation, given: str, reason: str | None, word: str, done: str) -> None:
-    """Send the decision, and print what came of it."""
     client = invocation.client()
     proposal_id = full_pipeline_id(client, given, "proposal")
     path = fill_path(f"/api/memory/review-queue/{{id}}/{word}", {"id": proposal_id})

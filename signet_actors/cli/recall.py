@@ -42,13 +42,10 @@ def recall(
     query: tuple[str, ...],
     limit: int,
     only: dict[str, Any],
-    importance_min: float | None,
-    min_score: float | None,
-    min_relevance: float | None,
     everything: bool,
     turns: bool,
-    explain: bool | None,
     explain_id: str | None,
+    **given: Any,
 ) -> None:
     """Find memories that answer a question.
 
@@ -60,17 +57,10 @@ def recall(
     if turns and only["type"]:
         raise click.UsageError("give --turns or --type, not both")
     client = invocation.client()
-    asked = {
-        "query": " ".join(query),
-        "limit": limit,
-        **only,
-        **({"type": TURN} if turns else {}),
-        "importance_min": importance_min,
-        "min_score": min_score,
-        "min_relevance": min_relevance,
-        "explain": explain,
-        "explainId": explain_id and full_id(client, explain_id),
-    }
+    explain_id = explain_id and full_id(client, explain_id)
+    asked = {"query": " ".join(query), "limit": limit, **only, **given, "explainId": explain_id}
+    if turns:
+        asked["type"] = TURN
     answer = client.ask(RECALL, asked)
     results = answer.records("results")
     if invocation.has_printed(answer):
@@ -78,12 +68,12 @@ def recall(
     explained = answer.body.get("explained")
     if not results:
         print_message("Nothing found.")
-    elif explain:
+    elif given["explain"]:
         print_explained_results(results)
     elif not on_terminal():
         print_memories(results, scored=True)
     else:
-        is_all = everything or min_relevance is not None or min_score is not None
+        is_all = everything or given["min_relevance"] is not None or given["min_score"] is not None
         if results[0].get("subject_type"):  # a timeline, in which every entry lies in the time that was asked for
             if (everything or not is_all) and len(results) == limit and any(map(_is_imported, results)):
                 all_rows = client.ask(RECALL, {**asked, "limit": MOST_ROWS}).records("results")

@@ -15,12 +15,12 @@ from signet_actors.cli.installed_program import is_program, other_program
 from signet_actors.cli.invocation import Invocation, command, group
 from signet_actors.cli.lifecycle import spinner, stop_daemon, stop_timeout_s, wait_for_service
 from signet_actors.cli.presentation import (
-    ask_confirmation,
     below_home,
     print_json,
     print_message,
     print_result,
     printable,
+    require_confirmation,
 )
 from signet_actors.cli.service_managers import (
     Service,
@@ -34,7 +34,7 @@ from signet_actors.config.daemon_address import recorded_address
 from signet_actors.config.load import load_config
 from signet_actors.config.workspace import Workspace
 from signet_actors.config.workspace_holder import lock_held
-from signet_actors.errors import ConfigError, ErrorCode, NotFound, RequestRefused
+from signet_actors.errors import ConfigError, NotFound
 
 READY_S = 120
 
@@ -74,7 +74,7 @@ def uninstall(invocation: Invocation) -> None:
     manager.remove()
     invocation.print_done(
         {"installed": False, "file": str(manager.file)},
-        f"✓ The service is removed ({below_home(str(manager.file), invocation.environ)}), and the daemon has ended.",
+        f"✓ The service is removed ({below_home(manager.file)}), and the daemon has ended.",
     )
     if manager.drop_ins is not None and manager.drop_ins.is_dir():
         print_message(f"Your changes of it are still in {manager.drop_ins}.")
@@ -106,7 +106,7 @@ def status(invocation: Invocation) -> None:
         print_result("✗ No service is installed: `signet service install` installs it.")
     else:
         start = "starts when you log in" if state.starts_by_itself else "does not start by itself"
-        print_result(f"✓ installed  {below_home(str(manager.file), invocation.environ)} ({start})")
+        print_result(f"✓ installed  {below_home(manager.file)} ({start})")
         problem = service_problem(found)
         print_result(f"✗ program    {problem}" if problem else f"✓ program    {found.program}")
         print_result(f"✓ workspace  {workspace_of(found, invocation)}")
@@ -162,8 +162,7 @@ def _refuse_unless_wanted(found: Service, wanted: Service, invocation: Invocatio
     if (served := workspace_of(found, invocation)) != workspace_of(wanted, invocation):
         questions.append(f"The service serves the workspace {served}; replace it by {invocation.workspace}?")
     for question in questions:
-        if not ask_confirmation(question):
-            raise RequestRefused("the service was not changed", code=ErrorCode.CONFIRM_REQUIRED)
+        require_confirmation(question, "the service was not changed")
 
 
 def _print_running(invocation: Invocation, manager: ServiceManager, how: str) -> None:
@@ -171,7 +170,7 @@ def _print_running(invocation: Invocation, manager: ServiceManager, how: str) ->
     body = {"installed": True, "file": str(manager.file), "pid": pid, "url": str(address)}
     invocation.print_done(
         body,
-        f"✓ The service {how}: {below_home(str(manager.file), invocation.environ)}\n"
+        f"✓ The service {how}: {below_home(manager.file)}\n"
         f"✓ The daemon runs and starts by itself: {address} (pid {pid})",
     )
 

@@ -23,6 +23,7 @@ from xml.parsers.expat import ExpatError
 
 from signet_actors.cli.installed_program import installed_program, is_program
 from signet_actors.cli.invocation import Invocation
+from signet_actors.cli.presentation import home_of, reporting
 from signet_actors.config.workspace import DEFAULT_WORKSPACE_NAME, WORKSPACE_VARIABLE
 from signet_actors.errors import ConfigError, NotFound, SignetError, Unavailable
 from signet_actors.runtime.file_draft import replace_file
@@ -148,7 +149,8 @@ class Systemd:
     def remove(self) -> None:
         """Stop the service, and remove the unit. Raises ConfigError, Unavailable."""
         self._run("disable", "--now", self.name)
-        _unlink(self.file)
+        with reporting(self.file, "removed"):
+            self.file.unlink(missing_ok=True)
         self._run("daemon-reload")
 
     def _run(self, *arguments: str) -> str:
@@ -260,7 +262,8 @@ class Launchd:
     def remove(self) -> None:
         """Stop the service, and remove the property list. Raises ConfigError, Unavailable."""
         self._boot_out()
-        _unlink(self.file)
+        with reporting(self.file, "removed"):
+            self.file.unlink(missing_ok=True)
 
     def _boot_out(self) -> None:
         """End the service if it is loaded, and wait until it is gone: before that, a bootstrap fails."""
@@ -328,10 +331,6 @@ def _serves(found: Service, invocation: Invocation) -> bool:
     return is_here and all(found.variables.get(name) == value for name, value in given.items())
 
 
-def home_of(environ: Mapping[str, str]) -> Path:
-    return Path(environ["HOME"]) if environ.get("HOME", "").startswith("/") else Path.home()
-
-
 def _service_of(path: Path, words: list[str], variables: dict[str, str]) -> Service:
     if len(words) < 2 or words[-1] != "up":
         raise ConfigError(f"{path} does not run `signet up`; it stays as it is")
@@ -366,22 +365,11 @@ def _unit_word(text: str) -> str:
 
 
 def _text_of(path: Path) -> str:
-    try:
+    with reporting(path, "read"):
         return path.read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _write(path: Path, text: str) -> None:
-    try:
+    with reporting(path, "written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, text.encode())
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}") from None
-
-
-def _unlink(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be removed: {error.strerror}") from None

@@ -42,6 +42,7 @@ from signet_actors.cli.presentation import (
     print_message,
     print_result,
     printable,
+    require_confirmation,
     size_text,
 )
 from signet_actors.cli.service_managers import service_manager
@@ -49,7 +50,7 @@ from signet_actors.cli.tables import print_wrapped
 from signet_actors.config.daemon_address import recorded_address
 from signet_actors.config.workspace import Workspace
 from signet_actors.config.workspace_holder import lock_held
-from signet_actors.errors import ConfigError, ErrorCode, RequestRefused, SignetError
+from signet_actors.errors import ConfigError, SignetError
 
 START_S = 120
 PARTS = "hooks and memory tools"
@@ -133,7 +134,11 @@ class _Run:
             return
         self.has_changed = True
         self.connected.append(title)
-        self.add("!" if problem else "✓", title, f"{problem or _parts(harness)}. {harness.after_connect}")
+        self.add(
+            "!" if problem else "✓",
+            title,
+            f"{problem or (PARTS if harness.events else 'memory tools')}. {harness.after_connect}",
+        )
 
     def offer_notes(self) -> None:
         """Import a directory of Markdown if the user names one."""
@@ -149,7 +154,7 @@ class _Run:
         except (SignetError, click.UsageError, click.Abort, click.exceptions.Exit) as error:
             self._not_done("notes", error, "signet import DIRECTORY --from markdown")
         else:
-            self.add("✓", "notes", f"imported from {below_home(str(directory), self.invocation.environ)}")
+            self.add("✓", "notes", f"imported from {below_home(directory)}")
 
     def offer_past_sessions(self) -> None:
         """Store the past sessions on this machine if there are any and the user wants that."""
@@ -253,12 +258,7 @@ class _Run:
         self.add("✗", subject, f"{said.rstrip('.')}; `{command}`" if said else f"not complete; `{command}`")
 
 
-def _parts(harness: Harness) -> str:
-    return PARTS if harness.events else "memory tools"
-
-
 def _list(invocation: Invocation, found: list[Harness]) -> None:
-    """Print which harnesses were found, and whether they are connected."""
     states = {harness.name: connection_of(harness, invocation).text for harness in found}
     if invocation.as_json:
         print_json({"harnesses": [{"harness": name, "state": state} for name, state in states.items()]})
@@ -336,8 +336,8 @@ def uninstall(invocation: Invocation, data: bool, yes: bool) -> None:
         for text in plan.stays:
             print_result(f"Stays: {text}")
     question = "Do this, and delete the memories for good?" if data else "Do this?"
-    if plan.steps and not yes and not ask_confirmation(question):
-        raise RequestRefused("nothing was removed", code=ErrorCode.CONFIRM_REQUIRED)
+    if plan.steps and not yes:
+        require_confirmation(question, "nothing was removed")
     failed = [f"{text}: {problem}" for text, step in plan.steps if (problem := _problem(step))]
     last = _removal()
     if invocation.as_json:
@@ -358,7 +358,7 @@ def _plan(invocation: Invocation, *, data: bool) -> Plan:
     of_service = None
     with contextlib.suppress(SignetError):  # no service manager, or a unit that the user has made
         manager = service_manager(environ)
-        found, file = manager.installed(), below_home(str(manager.file), environ)
+        found, file = manager.installed(), below_home(manager.file)
         if found is not None and (other := other_program([found.program], environ)):
             plan.stays.append(f"the service {file}, which runs another installation ({other})")
         elif found is not None:
@@ -376,7 +376,7 @@ def _plan(invocation: Invocation, *, data: bool) -> Plan:
         plan.steps.append(step)
     cache = cache_directory(environ)
     if cache.is_dir():
-        text = f"delete {below_home(str(cache), environ)} (how far imports have come)"
+        text = f"delete {below_home(cache)} (how far imports have come)"
         plan.steps.append((text, lambda: shutil.rmtree(cache)))
     from signet_actors.runtime.messaging.sockets import socket_directory  # noqa: PLC0415 - loads ZeroMQ
 
@@ -394,10 +394,7 @@ def _plan_data(invocation: Invocation, plan: Plan, *, data: bool) -> None:
     made = _made(places.root)
     if not made:
         return
-    shown, size = (
-        below_home(str(places.root), invocation.environ),
-        size_text(sum(path.lstat().st_size for path in made)),
-    )
+    shown, size = (below_home(places.root), size_text(sum(path.lstat().st_size for path in made)))
     if not data:
         plan.stays.append(f"your memories in {shown} ({size}); `signet uninstall --data` deletes them")
         return
@@ -417,7 +414,7 @@ def _plan_data(invocation: Invocation, plan: Plan, *, data: bool) -> None:
 
 def _made(root: Path) -> list[Path]:
     """Return the files that this program has made below the workspace, but for what a person writes, too."""
-    found = [path for place in _PLACES for path in sorted(root.glob(place)) if _is_file(path)]
+    found = [path for place in _PLACES for path in sorted(root.glob(place)) if path.is_symlink() or not path.is_dir()]
     order = {path: number for path in found if (number := _number(path.relative_to(root))) is not None}
     within = [path for path in sorted(order, key=order.__getitem__) if not _is_below_link(path, root)]
     return [path for path in within if not path.name[0].isdigit() or path.suffix != ".md" or _is_summary(path)]
@@ -426,10 +423,6 @@ def _made(root: Path) -> list[Path]:
 def _number(path: Path) -> int | None:
     """Return which pattern of what is made the path has; None if it has none."""
     return next((number for number, made in enumerate(_MADE) if made.fullmatch(str(path))), None)
-
-
-def _is_file(path: Path) -> bool:
-    return path.is_symlink() or not path.is_dir()
 
 
 def _is_below_link(path: Path, root: Path) -> bool:

@@ -38,33 +38,20 @@ CHUNK = "chunk"
 """The kind of source of a memory that is a part of a longer text."""
 RUNS_SHOWN = 20
 FIELDS = (
-    ("id", "id"),
-    ("type", "type"),
-    ("tags", "tags"),
-    ("importance", "importance"),
-    ("pinned", "pinned"),
-    ("who", "who"),
-    ("project", "project"),
-    ("scope", "scope"),
-    ("agent", "agent_id"),
-    ("visibility", "visibility"),
-    ("source type", "source_type"),
-    ("source id", "source_id"),
-    ("source path", "source_path"),
-    ("runtime path", "runtime_path"),
-    ("idempotency key", "idempotency_key"),
-    ("session", "session_id"),
-    ("confidence", "confidence"),
-    ("recalled", "access_count"),
-    ("last recalled", "last_accessed"),
-    ("extraction", "extraction_status"),
-    ("embedding", "embedding_model"),
-    ("version", "version"),
-    ("created", "created_at"),
-    ("updated", "updated_at"),
-    ("updated by", "updated_by"),
-    ("deleted", "deleted_at"),
+    *("id", "type", "tags", "importance", "pinned", "who", "project", "scope", "agent_id", "visibility", "source_type"),
+    *("source_id", "source_path", "runtime_path", "idempotency_key", "session_id", "confidence", "access_count"),
+    *("last_accessed", "extraction_status", "embedding_model", "version", "created_at", "updated_at", "updated_by"),
+    "deleted_at",
 )
+LABELS = {
+    "agent_id": "agent",
+    "session_id": "session",
+    "access_count": "recalled",
+    "last_accessed": "last recalled",
+    "extraction_status": "extraction",
+    "embedding_model": "embedding",
+}
+"""The label of each field that is not shown by its name."""
 READERS = {"global": "every agent but isolated ones", "private": "its agent alone", "archived": "nobody (archived)"}
 """Who may read a memory, by its visibility."""
 TIMES = ("last_accessed", "created_at", "updated_at", "deleted_at")
@@ -115,10 +102,11 @@ def show(invocation: Invocation, memory_id: str, with_history: bool, whole: bool
     if whole:
         _print_whole(answer)
         return
+    labels = {**LABELS, "visibility": "read by" if on_terminal() else "visibility"}
     print_fields(
-        ("read by" if name == "visibility" and on_terminal() else label, _field_text(name, memory.get(name)))
-        for label, name in FIELDS
-        if not (name == "deleted_at" and not memory.get("is_deleted"))
+        (labels.get(name, name.removesuffix("_at").replace("_", " ")), _field_text(name, memory.get(name)))
+        for name in FIELDS
+        if name != "deleted_at" or memory.get("is_deleted")
     )
     click.echo()
     click.echo(printable(str(memory.get("content") or "")))
@@ -132,7 +120,6 @@ def show(invocation: Invocation, memory_id: str, with_history: bool, whole: bool
 
 
 def _print_whole(answer: DaemonReply) -> None:
-    """Print the parts of a long text as one text, or the memory if it is no part of one."""
     if answer.body.get("source_type") != CHUNK or "parts" not in answer.body:
         click.echo(printable(answer.text("content")))
         return

@@ -73,7 +73,7 @@ def _print_sentence(invocation: Invocation, body: dict[str, Any]) -> None:
     backup = (body.get("retention") or {}).get("lastBackupAt")
     parts = [
         state,
-        counted(stored["memories"], "memory", "memories") if "memories" in stored else "",
+        counted(stored["memories"], "memory") if "memories" in stored else "",
         counted(stored["sessions"], "session") if stored.get("sessions") else "",
         f"last backup {time_text(backup)}" if backup else "",
         _connected(invocation) if invocation.uses_workspace_daemon else "",
@@ -100,7 +100,6 @@ def _print_sentence(invocation: Invocation, body: dict[str, Any]) -> None:
 
 
 def _connected(invocation: Invocation) -> str:
-    """Return which programs that run agents are connected."""
     from signet_actors.cli.harnesses.registry import connected_titles  # noqa: PLC0415 - only for the sentence
 
     names = ", ".join(connected_titles(invocation.environ))
@@ -108,7 +107,6 @@ def _connected(invocation: Invocation) -> str:
 
 
 def _low_disk(invocation: Invocation) -> str | None:
-    """Return how much of the workspace's disk is free, if that is little."""
     if not invocation.uses_workspace_daemon:
         return None
     free = shutil.disk_usage(invocation.workspace).free
@@ -191,7 +189,6 @@ def _configuration(invocation: Invocation) -> Iterator[str]:
 
 
 def _storage(invocation: Invocation) -> Iterator[str]:
-    """Yield that the workspace is not on a disk of this machine."""
     shared = shared_storage(invocation.workspace) if invocation.uses_workspace_daemon else None
     if shared is not None:
         yield f"storage: the workspace {shared}, where a database is not safe; {ADVICE}"

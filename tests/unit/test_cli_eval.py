@@ -127,7 +127,7 @@ def test_the_measured_daemon_has_the_users_search_and_no_language_model(tmp_path
         "memory: {pipelineV2: {enabled: true, reranker: {enabled: true, useExtractionModel: true}}}\n",
     )
     overrides = Overrides("--set", ["search.pool=300", "search.fusion=rrf"])
-    text = settings_text(measured_mapping(config, overrides), overrides, tmp_path)
+    text = settings_text(measured_mapping(config, overrides), overrides)
     (tmp_path / "agent.yaml").write_text(text)
     measured = load_config(tmp_path, {})
     assert measured.warnings == []
@@ -144,7 +144,7 @@ def test_the_measured_daemon_has_the_users_search_and_no_language_model(tmp_path
 
 def test_the_defaults_can_be_measured(tmp_path: Path) -> None:
     none = Overrides("--set", [])
-    text = settings_text(measured_mapping(Config(), none), none, tmp_path)
+    text = settings_text(measured_mapping(Config(), none), none)
     assert yaml.safe_load(text)["memory"]["pipelineV2"]["enabled"] is False
     assert not (tmp_path / "agent.yaml").exists()
 
@@ -153,7 +153,7 @@ def test_the_defaults_can_be_measured(tmp_path: Path) -> None:
 def test_an_override_out_of_range_is_a_usage_error(tmp_path: Path, override: str) -> None:
     overrides = Overrides("--compare", [override])
     with pytest.raises(click.UsageError) as refused:
-        settings_text(measured_mapping(Config(), overrides), overrides, tmp_path)
+        settings_text(measured_mapping(Config(), overrides), overrides)
     assert refused.value.message.startswith(f"--compare: {override.partition('=')[0]}: ")
 
 

@@ -10,10 +10,10 @@ import click
 import pytest
 from click.testing import Result
 
-from signet_actors.cli import man_page
 from signet_actors.cli.examples import EXAMPLES
 from signet_actors.cli.import_export import IMPORTERS
 from signet_actors.cli.main import COMMANDS, GROUPS, cli
+from tests.support import man_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "signet.1"
 
@@ -76,9 +76,7 @@ def test_an_example_is_a_call_that_the_parser_accepts(line: str) -> None:
 
 
 def test_the_manual_page_is_made_from_the_commands() -> None:
-    assert man_page.page() == PAGE.read_text(encoding="utf-8"), (
-        "run: python -m signet_actors.cli.man_page > docs/signet.1"
-    )
+    assert man_page.page() == PAGE.read_text(encoding="utf-8"), "run: python -m tests.support.man_page > docs/signet.1"
 
 
 def test_every_command_stands_below_one_heading_of_the_help(signet: Callable[..., Result]) -> None:

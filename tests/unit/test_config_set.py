@@ -208,7 +208,7 @@ def test_a_change_by_another_program_is_not_overwritten(
     def checked(text: str) -> None:
         file.write_text("search: {alpha: 0.5}\n")
 
-    monkeypatch.setattr(config_commands, "_checked", checked)
+    monkeypatch.setattr(config_commands, "checked_config", checked)
     result = signet("config", *arguments)
     assert (result.exit_code, file.read_text()) == (1, "search: {alpha: 0.5}\n")
     assert f"{file} was changed by another program in the meantime" in result.stderr

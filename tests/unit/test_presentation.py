@@ -134,9 +134,10 @@ def test_no_path_and_no_command_of_a_message_is_broken(
 def test_a_terminal_shows_the_home_directory_as_a_shell_reads_it(
     text: str, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert below_home(text, {"HOME": "/home/noor"}) == text, "a pipe gets whole paths"
+    monkeypatch.setenv("HOME", "/home/noor")
+    assert below_home(text) == text, "a pipe gets whole paths"
     on_a_terminal(monkeypatch, 80)
-    assert below_home(text, {"HOME": "/home/noor"}) == shown
+    assert below_home(text) == shown
 
 
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:

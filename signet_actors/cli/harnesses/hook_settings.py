@@ -185,7 +185,6 @@ class HookGroups(Part):
         return found
 
     def _ours(self, document: dict[str, Any]) -> dict[str, list[Any]]:
-        """Return the entries that have a handler of ours, by event."""
         events = (document.get("hooks") or {}).items()
         found = {
             event: [entry for entry in entries if any(map(is_ours, self._handlers(entry)))] for event, entries in events

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from signet_actors.cli.harnesses.registry import Harness
 from signet_actors.cli.invocation import Invocation
 from signet_actors.cli.presentation import print_message, printable
 from signet_actors.config.workspace import Workspace
@@ -23,9 +23,6 @@ from signet_actors.runtime.connected_harnesses import (
     wanted_block,
 )
 from signet_actors.runtime.harness_file import NotOurs, found_block, put_block
-
-if TYPE_CHECKING:
-    from signet_actors.cli.harnesses.registry import Harness
 
 
 def note_connected(invocation: Invocation, harness: Harness, agent: str | None) -> None:
@@ -89,7 +86,6 @@ def unread_files(workspace: Path, harness: Harness, environ: Mapping[str, str]) 
 
 
 def _noted_rows(workspace: Path, noted: ConnectedHarness) -> list[ConnectedHarness]:
-    """Return what the daemon of the workspace was told about these settings."""
     about = (noted.harness, noted.settings)
     return [row for row in read_connected(workspace) if (row.harness, row.settings) == about]
 

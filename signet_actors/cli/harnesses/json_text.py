@@ -80,19 +80,10 @@ def plain(text: str) -> str:
     with contextlib.suppress(ValueError, RecursionError):
         json.loads(text)
         return text
-    return _STRING_OR_COMMA.sub(_blank_comma, _without_comments(text))
-
-
-def _without_comments(text: str) -> str:
-    return _STRING_OR_COMMENT.sub(_blank_comment, text) if "/" in text else text
-
-
-def _blank_comment(found: re.Match[str]) -> str:
-    return found[0] if found[0].startswith('"') else _NOT_LINE_END.sub(" ", found[0])
-
-
-def _blank_comma(found: re.Match[str]) -> str:
-    return " " if found[0] == "," else found[0]
+    bare = _STRING_OR_COMMENT.sub(
+        lambda found: found[0] if found[0][0] == '"' else _NOT_LINE_END.sub(" ", found[0]), text
+    )
+    return _STRING_OR_COMMA.sub(lambda found: " " if found[0] == "," else found[0], bare)
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -35,6 +35,7 @@ from signet_actors.cli.harnesses.hook_settings import (
 from signet_actors.cli.harnesses.json_text import object_of
 from signet_actors.cli.harnesses.server_entry import NAME, ServerEntry, TomlServer, is_our_server, server_words
 from signet_actors.cli.harnesses.settings_file import Change, ManagedFile, Part, SettingsFile
+from signet_actors.cli.presentation import home_of
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.errors import ConfigError
 from signet_actors.runtime.connected_harnesses import ConnectedHarness
@@ -115,7 +116,7 @@ class Harness:
             return Path(moved).expanduser()
         first, _, rest = self.directory.partition("/")
         configured = environ.get("XDG_CONFIG_HOME", "") if first == ".config" else ""
-        return Path(configured) / rest if configured.startswith("/") else _home(environ) / self.directory
+        return Path(configured) / rest if configured.startswith("/") else home_of(environ) / self.directory
 
     def settings(self, environ: Mapping[str, str]) -> SettingsFile:
         """Return the file with our hooks; that with our MCP server if the harness has no hooks."""
@@ -127,7 +128,7 @@ class Harness:
         """Return the file with our MCP server."""
         assert self.servers is not None, "the harness has MCP servers"
         moved = self.moved_by and environ.get(self.moved_by)
-        directory = _home(environ) if self.servers.in_home and not moved else self.settings_directory(environ)
+        directory = home_of(environ) if self.servers.in_home and not moved else self.settings_directory(environ)
         paths = [directory / name for name in self.servers.file_names]
         path = next((path for path in paths if path.exists()), paths[0])
         return SettingsFile(path, self.servers.skips_mark)
@@ -334,7 +335,6 @@ class Harness:
         return HookGroups(comments=self.comments, flat=self.flat)
 
     def _files(self, environ: Mapping[str, str]) -> list[ManagedFile]:
-        """Return each file of ours with its parts."""
         found: list[tuple[SettingsFile, Part]] = []
         if self.events:
             found.append((self.settings(environ), self._hooks_part()))
@@ -354,10 +354,6 @@ def _has_content(path: Path) -> bool:
 
 def _is_file_name(name: Any) -> TypeGuard[str]:
     return isinstance(name, str) and name not in ("", "..") and "\0" not in name and Path(name).name == name
-
-
-def _home(environ: Mapping[str, str]) -> Path:
-    return Path(environ["HOME"]) if environ.get("HOME", "").startswith("/") else Path.home()
 
 
 CLAUDE_CODE: Final = Harness(

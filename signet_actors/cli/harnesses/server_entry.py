@@ -74,7 +74,7 @@ class ServerEntry(Part):
             inner = document[key]
             if not isinstance(inner, dict):
                 assert text is not None, "it has something in it"
-                raise InvalidText(_line_of_key(text, key), f'"{key}" is not an object in braces')
+                raise InvalidText(line_of(text, max(0, text.find(f'"{key}"'))), f'"{key}" is not an object in braces')
             document = inner
         return document.get(NAME)
 
@@ -127,10 +127,6 @@ class ServerEntry(Part):
         )
 
 
-def _line_of_key(text: str, key: str) -> int:
-    return line_of(text, max(0, text.find(f'"{key}"')))
-
-
 SERVERS: Final = "mcp_servers"
 _HEADER: Final = f"[{SERVERS}.{NAME}]"
 _LINE_OF_ERROR = re.compile(r"at line (\d{1,9})")
@@ -164,7 +160,7 @@ class TomlServer(Part):
         servers = _document(before).get(SERVERS, {})
         expected = {**_document(before), SERVERS: {**(servers if isinstance(servers, dict) else {}), NAME: wanted}}
         if _document(after, of_ours=True) != expected:
-            raise InvalidText(_last_line(before), f"a table {_HEADER} cannot be added at its end")
+            raise InvalidText(before.count("\n") + 1, f"a table {_HEADER} cannot be added at its end")
         return after
 
     def stripped(self, text: str, former: str | None = None) -> str:
@@ -216,7 +212,3 @@ def _is_ours(line: str) -> bool:
     """Return whether the line is the header of our table, or of one in it."""
     name = line.partition("#")[0].strip()
     return name == _HEADER or (name.startswith(f"[{SERVERS}.{NAME}.") and name.endswith("]"))
-
-
-def _last_line(text: str) -> int:
-    return text.count("\n") + 1

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from signet_actors.cli.importers.markdown import MARKDOWN, Note, notes, sections
-from signet_actors.cli.importers.source import Findings, Line, NotThisFormat, tag_of, type_of
+from signet_actors.cli.importers.markdown import MARKDOWN, Note, lines_of, notes, sections
+from signet_actors.cli.importers.source import Findings, Line, tag_of, type_of
 
 SOURCE_TYPE = "basic-memory"
 DEFAULT_KIND = "note"
@@ -19,19 +19,13 @@ DEFAULT_KIND = "note"
 
 
 def memories(path: Path, findings: Findings) -> Iterator[Line]:
-    """Yield the memories of the notes; raise NotThisFormat if none of the files is a note of Basic Memory."""
-    found = False
-    for note in notes(path, MARKDOWN, findings):
-        if "permalink" in note.matter:
-            found = True
-            memories = list(_memories(note))
-            findings.without_text += not memories
-            yield from memories
-    if not found and not findings.unreadable:
-        raise NotThisFormat(
-            f"{path} has no note of Basic Memory: no Markdown file has a permalink in its front matter."
-            " `--from markdown` imports any Markdown"
-        )
+    """Return the memories of the notes; raise NotThisFormat if none of the files is a note of Basic Memory."""
+    ours = (note for note in notes(path, MARKDOWN, findings) if "permalink" in note.matter)
+    refusal = (
+        f"{path} has no note of Basic Memory: no Markdown file has a permalink in its front matter."
+        " `--from markdown` imports any Markdown"
+    )
+    return lines_of(ours, _memories, findings, refusal)
 
 
 def _memories(note: Note) -> Iterator[Line]:

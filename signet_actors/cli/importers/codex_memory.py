@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from signet_actors.cli.importers.markdown import Note, agent_notes, sections
-from signet_actors.cli.importers.source import Findings, Line, NotThisFormat
+from signet_actors.cli.importers.markdown import Note, agent_notes, lines_of, sections
+from signet_actors.cli.importers.source import Findings, Line
 from signet_actors.cli.past_sessions.line_files import codex_home
 from signet_actors.domain.timestamps import normalize_timestamp
 
@@ -34,20 +34,13 @@ def default_path(environ: Mapping[str, str]) -> Path:
 
 
 def memories(path: Path, findings: Findings) -> Iterator[Line]:
-    """Yield the memories of the file, or of the Markdown in the directory; raise NotThisFormat if there are none."""
-    found = False
-    for file in _files(path):
-        for note in agent_notes(file, findings):
-            found = True
-            lines = list(_memories(note))
-            findings.without_text += not lines
-            yield from lines
-    if not found and not findings.unreadable:
-        raise NotThisFormat(f"{path} has no memory of Codex, which keeps it as Markdown in ~/.codex/memories")
+    """Return the memories of the file, or of the Markdown in the directory; raise NotThisFormat if there are none."""
+    found = (note for file in _files(path) for note in agent_notes(file, findings))
+    refusal = f"{path} has no memory of Codex, which keeps it as Markdown in ~/.codex/memories"
+    return lines_of(found, _memories, findings, refusal)
 
 
 def _files(path: Path) -> list[Path]:
-    """Return the Markdown of a memory folder, or the file if it is in one."""
     if path.is_file():
         return [path] if path.suffix == ".md" and _is_memory(path.absolute().parent) else []
     folder = path / _FOLDER if (path / _FOLDER).is_dir() else path

@@ -13,7 +13,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -105,6 +105,20 @@ def memories(path: Path, findings: Findings, *, plain: bool = False) -> Iterator
         raise NotThisFormat(f"{path} has no Markdown or plain text ({', '.join((*MARKDOWN, *TEXT))}) with a text in it")
 
 
+def lines_of(
+    found: Iterable[Note], read: Callable[[Note], Iterable[Line]], findings: Findings, refusal: str
+) -> Iterator[Line]:
+    """Yield what ``read`` makes of each note; raise NotThisFormat with the ``refusal`` if there is no note."""
+    is_there = False
+    for note in found:
+        is_there = True
+        lines = list(read(note))
+        findings.without_text += not lines
+        yield from lines
+    if not is_there and not findings.unreadable:
+        raise NotThisFormat(refusal)
+
+
 def notes(path: Path, endings: Sequence[str], findings: Findings) -> Iterator[Note]:
     """Yield the file, or the files with these endings below the directory, in the order of their names.
 
@@ -122,7 +136,6 @@ def notes(path: Path, endings: Sequence[str], findings: Findings) -> Iterator[No
 
 
 def _files(path: Path, endings: Sequence[str], findings: Findings) -> Iterator[tuple[Path, str]]:
-    """Yield each file with its name relative to ``path``."""
 
     def unreadable(error: OSError) -> None:
         findings.unreadable.append(f"cannot read {error.filename}: {error.strerror}")

@@ -13,6 +13,7 @@ from typing import Final
 
 from signet_actors.cli.importers.markdown import agent_notes, sections
 from signet_actors.cli.importers.source import Findings, Line, NotThisFormat
+from signet_actors.cli.presentation import home_of
 
 SOURCE_TYPE: Final = "openclaw"
 _NAMES: Final = ("MEMORY.md", "memory.md")
@@ -22,7 +23,7 @@ _CLOSING: Final = "-->"
 
 def default_path(environ: Mapping[str, str]) -> Path:
     """Return the workspace of the first agent."""
-    return Path(environ.get("HOME") or Path.home()) / ".openclaw" / "workspace"
+    return home_of(environ) / ".openclaw" / "workspace"
 
 
 def memories(path: Path, findings: Findings) -> Iterator[Line]:

@@ -26,6 +26,7 @@ from signet_actors.cli.connection import DaemonClient, memory_path
 from signet_actors.cli.exit_codes import EXIT_CODES
 from signet_actors.cli.importers.markdown import MARKDOWN, Note, notes
 from signet_actors.cli.importers.source import Findings, Line, NotThisFormat, line, tag_of
+from signet_actors.cli.presentation import reporting
 from signet_actors.errors import RequestRefused, SignetError
 
 MARK: Final = "exported"
@@ -57,19 +58,15 @@ class MarkdownDirectory:
         path = folder / f"{slug or 'memory'}-{name[-8:]}.md"
         if path.exists():
             path = folder / f"{slug or 'memory'}-{name}.md"
-        try:
+        with reporting(path, "written", SignetError):
             folder.mkdir(mode=0o700, exist_ok=True)
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
                 file.write(document(memory))
-        except OSError as error:
-            raise SignetError(f"{path} cannot be written: {error.strerror}") from error
 
     def finish(self) -> None:
         """Rename the directory to its path."""
-        try:
+        with reporting(self._path, "written", SignetError):
             self._draft.rename(self._path)
-        except OSError as error:
-            raise SignetError(f"{self._path} cannot be written: {error.strerror}") from error
 
     def __enter__(self) -> Self:
         return self

@@ -130,7 +130,9 @@ def _said_to_claude(conversation: Mapping[str, Any]) -> list[Message]:
 
 def _said_to_chatgpt(conversation: Mapping[str, Any]) -> list[Message]:
     nodes = conversation["mapping"]
-    name = conversation.get("current_node") or next((name for name in reversed(nodes) if _is_leaf(nodes, name)), None)
+    name = conversation.get("current_node") or next(
+        (name for name in reversed(nodes) if not object_at(nodes, name).get("children")), None
+    )
     branch: list[Message] = []
     seen: set[str] = set()
     while isinstance(name, str) and name not in seen and len(seen) < _LONGEST_BRANCH:
@@ -141,10 +143,6 @@ def _said_to_chatgpt(conversation: Mapping[str, Any]) -> list[Message]:
             branch.append(said)
         name = node.get("parent")
     return branch[::-1]
-
-
-def _is_leaf(nodes: Mapping[str, Any], name: str) -> bool:
-    return not object_at(nodes, name).get("children")
 
 
 def _chatgpt_message(message: Mapping[str, Any]) -> Message | None:

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from signet_actors.cli.presentation import counted
+from signet_actors.cli.presentation import counted, home_of
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.transcripts.codex import is_of_subagent
 from signet_actors.domain.transcripts.gemini import session_of
@@ -56,14 +56,14 @@ def codex(environ: Mapping[str, str]) -> Iterator[PastSession]:
 
 def gemini(environ: Mapping[str, str]) -> Iterator[PastSession]:
     """Yield the sessions below ``tmp``, also those of JSON documents, without those of subagents."""
-    for path in sorted((_home(environ) / ".gemini" / "tmp").glob("*/chats/session-*.json*")):
+    for path in sorted((home_of(environ) / ".gemini" / "tmp").glob("*/chats/session-*.json*")):
         if path.suffix in {".jsonl", ".json"}:
             yield from _session("gemini", path, _of_gemini)
 
 
 def qwen(environ: Mapping[str, str]) -> Iterator[PastSession]:
     """Yield the sessions below ``projects``, without those of subagents, which stand in another folder."""
-    home = environ.get("QWEN_RUNTIME_DIR") or environ.get("QWEN_HOME") or _home(environ) / ".qwen"
+    home = environ.get("QWEN_RUNTIME_DIR") or environ.get("QWEN_HOME") or home_of(environ) / ".qwen"
     for path in sorted((Path(home) / "projects").glob("*/chats/*.jsonl")):
         if _UUID.match(path.stem):
             yield from _session("qwen", path, lambda path: (path.stem, project_of(path)))
@@ -76,15 +76,11 @@ def _is_unpacked(path: Path) -> bool:
 
 def claude_code_projects(environ: Mapping[str, str]) -> Path:
     """Return the directory in which Claude Code has a folder for each project."""
-    return Path(environ.get("CLAUDE_CONFIG_DIR") or _home(environ) / ".claude") / "projects"
+    return Path(environ.get("CLAUDE_CONFIG_DIR") or home_of(environ) / ".claude") / "projects"
 
 
 def codex_home(environ: Mapping[str, str]) -> Path:
-    return Path(environ.get("CODEX_HOME") or _home(environ) / ".codex")
-
-
-def _home(environ: Mapping[str, str]) -> Path:
-    return Path(environ.get("HOME") or Path.home())
+    return Path(environ.get("CODEX_HOME") or home_of(environ) / ".codex")
 
 
 def _session(

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from signet_actors.cli.importers.source import NotThisFormat, each_row, is_database
 from signet_actors.cli.past_sessions.line_files import Message, PastSession, Unreadable
+from signet_actors.cli.presentation import home_of
 from signet_actors.domain.transcripts.answers import turns_of
 from signet_actors.domain.transcripts.json_values import decode_json_text, object_at, text_at, time_at
 from signet_actors.domain.transcripts.opencode import exchanges_of_tool, is_own
@@ -28,7 +29,7 @@ _Said: TypeAlias = tuple[str, str | None, str]
 
 def sessions(environ: Mapping[str, str]) -> Iterator[PastSession]:
     """Yield the sessions of the database, then those of files that the database does not have."""
-    data = Path(environ.get("XDG_DATA_HOME") or Path(environ.get("HOME") or Path.home()) / ".local" / "share")
+    data = Path(environ.get("XDG_DATA_HOME") or home_of(environ) / ".local" / "share")
     folder = data / "opencode"
     database = folder / "opencode.db"
     stored: set[str] = set()
@@ -119,7 +120,6 @@ def _messages_of(data: Mapping[str, Any], created: int, said: list[_Said]) -> li
 
 
 def _said(name: str, part: Mapping[str, Any]) -> list[_Said]:
-    """Return what was said in the part."""
     if part.get("type") == "tool":
         found = turns_of(exchanges_of_tool(text_at(part, "tool"), object_at(part, "state")), None)
         return [(name, turn.role, turn.text) for turn in found]

@@ -1,4 +1,4 @@
-"""The manual page signet(1), made from the commands: ``python -m signet_actors.cli.man_page > docs/signet.1``.
+"""The manual page signet(1), made from the commands: ``python -m tests.support.man_page > docs/signet.1``.
 
 Source: man-pages(7) "Sections within a manual page"; docs/cli.md "Exit codes".
 """
