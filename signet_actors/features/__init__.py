@@ -4,5 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-FEATURES: Final = ("checkpoints", "pipeline_ids", "reviews", "runs", "session_memories", "session_scores", "skills")
+FEATURES: Final = (
+    "checkpoints",
+    "pipeline_ids",
+    "reviews",
+    "runs",
+    "session_memories",
+    "session_scores",
+    "session_summaries",
+    "skills",
+)
 """The folders of this package."""

@@ -16,7 +16,6 @@ from signet_actors.protocol.embeddings import EmbeddingHealth, EmbeddingsExporte
 from signet_actors.protocol.memories import Filters, Job, Memory, ReadScope, Wording
 from signet_actors.protocol.message import Answered, Failure, Message, Request
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
-from signet_actors.protocol.session_summaries import SummaryQuery, SummaryQueryReply
 from signet_actors.protocol.sessions import SessionQuery, SessionQueryReply
 from signet_actors.protocol.transcripts import TranscriptQuery, TranscriptQueryReply
 
@@ -479,7 +478,6 @@ SearcherQuery = (
     | SessionQuery
     | GetPipelineStatus
     | TranscriptQuery
-    | SummaryQuery
 )
 SearcherReply = (
     Recalled
@@ -502,7 +500,6 @@ SearcherReply = (
     | SessionQueryReply
     | PipelineStatus
     | TranscriptQueryReply
-    | SummaryQueryReply
     | Answered
     | Failure
 )

@@ -1,4 +1,4 @@
-"""Messages about summaries of sessions: reports of the worker and of retention to the writer, and queries.
+"""Messages about summaries of sessions: reports of the worker and of retention to the writer.
 
 Source: architecture.txt "summary_jobs"; docs/compatibility.md "Summaries of sessions".
 """
@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import msgspec
 
-from signet_actors.operations.session_summaries import LinkedMemoryBody
-from signet_actors.protocol.memories import Memory, ReadScope
 from signet_actors.protocol.message import Message, Request
 from signet_actors.protocol.pipeline import JobMemory
 
@@ -97,49 +95,5 @@ class EndIdleSessions(Request[IdleSessionsEnded], frozen=True, tag="writer.end_i
     limit: int = 50
 
 
-class StoredSummary(msgspec.Struct, frozen=True):
-    """A summary with the memory that holds its text."""
-
-    memory: Memory
-    session_key: str
-    harness: str | None
-    earliest_at: str
-    latest_at: str
-    note: str | None
-
-
-class SummariesListed(Message, frozen=True, tag="searcher.summaries_listed"):
-    """A page of summaries, the latest session first; ``total`` counts all."""
-
-    summaries: list[StoredSummary]
-    total: int
-
-
-class ListSummaries(Request[SummariesListed], frozen=True, tag="searcher.list_summaries"):
-    """List the summaries that the caller may read; of each memory ``chars`` characters, None: all."""
-
-    read: ReadScope
-    limit: int
-    offset: int = 0
-    project: str | None = None
-    chars: int | None = None
-
-
-class SummaryExpanded(Message, frozen=True, tag="searcher.summary_expanded"):
-    """None if there is no such summary that the caller may read."""
-
-    summary: StoredSummary | None
-    linked: list[LinkedMemoryBody] = []
-
-
-class ExpandSummary(Request[SummaryExpanded], frozen=True, tag="searcher.expand_summary"):
-    """Read one summary with the memories made from it."""
-
-    id: str
-    read: ReadScope
-
-
 SummaryCommand = StoreSummary | RecordNote | FindForgottenNotes | DropNotes | EndIdleSessions
 SummaryCommandReply = SummaryStored | NoteWritten | NotesFound | NotesDropped | IdleSessionsEnded
-SummaryQuery = ListSummaries | ExpandSummary
-SummaryQueryReply = SummariesListed | SummaryExpanded

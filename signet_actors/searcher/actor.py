@@ -39,7 +39,6 @@ from signet_actors.protocol.searcher import (
     SearcherQuery,
     SearcherReply,
 )
-from signet_actors.protocol.session_summaries import ExpandSummary, ListSummaries
 from signet_actors.protocol.sessions import FindSessionStart, GetSession
 from signet_actors.protocol.transcripts import (
     ExpandSessions,
@@ -64,7 +63,6 @@ from signet_actors.searcher.queries import (
     import_export,
     memories,
     pipeline,
-    session_summaries,
     sessions,
     stats,
     timeline,
@@ -128,8 +126,6 @@ HANDLERS: Final[dict[type, Any]] = {
     ExpandSessions: transcripts.expand,
     ListPastSessions: transcripts.past,
     FindSaying: transcripts.saying,
-    ListSummaries: session_summaries.listed,
-    ExpandSummary: session_summaries.expand,
 }
 WITH_READER: Final[dict[type, Any]] = {
     ListTimeline: timeline.timeline,

@@ -19,9 +19,11 @@ from signet_actors.domain.providers import CircuitState, ModelState, OutcomeCoun
 from signet_actors.domain.synthesis import DAY_MS
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode, SignetError, Unavailable
+from signet_actors.features.session_summaries.api import FindDated
 from signet_actors.gateway.synthesis import synthesis as synthesis_module
 from signet_actors.gateway.synthesis.memory_file import MemoryFile, Part, Record
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, Synthesize, Synthesized
+from signet_actors.protocol.message import Answered
 from signet_actors.protocol.searcher import (
     FindForgetCandidates,
     ForgetCandidate,
@@ -29,7 +31,6 @@ from signet_actors.protocol.searcher import (
     ListMemories,
     MemoryListed,
 )
-from signet_actors.protocol.session_summaries import ListSummaries, SummariesListed
 from signet_actors.protocol.sessions import FindSessionStart, SessionStartFound
 from tests.support.memory_api import NOW_MS, MemoryApi, memory
 from tests.support.scripted_model import data_of
@@ -50,7 +51,7 @@ def synthesis_api(workspace: Path, **settings: Any) -> MemoryApi:
         return SessionStartFound([], both, {})
 
     api.bus.script |= {ListMemories: MemoryListed([SHOP, EDITOR], 2, 2, 0, 2), FindSessionStart: found}
-    api.bus.script[ListSummaries] = SummariesListed([], 0)
+    api.bus.script[FindDated] = Answered(b'{"summaries":[]}')
     return api
 
 
@@ -290,7 +291,7 @@ def test_the_sections_by_date_are_renewed_once_a_day_while_no_model_can_be_asked
     assert calls(api) == 0
 
 
-@pytest.mark.parametrize("query", [ListMemories, ListSummaries])
+@pytest.mark.parametrize("query", [ListMemories, FindDated])
 def test_a_forgotten_memory_leaves_the_sections_by_date_even_if_they_cannot_be_made_anew(
     tmp_path: Path, query: type[msgspec.Struct]
 ) -> None:

@@ -19,9 +19,11 @@ from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.domain.transcripts.turns import PIECE_CHARS
 from signet_actors.domain.written_forms import INDEXED_CHARS, MAX_TURN_WORDS, indexed_beside
 from signet_actors.errors import ReplyTooLong
+from signet_actors.features.session_summaries import reads as session_summaries
+from signet_actors.features.session_summaries.api import EXPAND, ExpandSummaryRequest
 from signet_actors.gateway.transcript_capture import capture, with_terms
 from signet_actors.protocol.memories import Filters, ReadScope
-from signet_actors.protocol.message import Principal
+from signet_actors.protocol.message import Principal, message_of
 from signet_actors.protocol.searcher import FindByPrefix, GetHistory, GetMemory, LegacySearch, ListMemories
 from signet_actors.protocol.transcripts import ForgetTranscript, SearchSessions, StoreTurns
 from signet_actors.protocol.writer import (
@@ -35,7 +37,7 @@ from signet_actors.protocol.writer import (
     RememberChunks,
 )
 from signet_actors.searcher.queries import memories, transcripts
-from signet_actors.store.reads import contents, session_summaries
+from signet_actors.store.reads import contents
 from signet_actors.store.sqlite.connect import open_writer
 from signet_actors.store.sqlite.migrate import migrate
 from signet_actors.writer.check import check_database
@@ -217,9 +219,18 @@ def test_what_has_no_room_beside_a_memory_is_left_out_of_the_reply(room: StoreRo
         assert found.parts is not None
         assert [memory_id for memory_id, _ in found.parts] == megabytes
         assert [content is None for _, content in found.parts] == [False] * 6 + [True] * 3
-    room.connection.execute("UPDATE memories SET source_type = ?, source_id = 'summary'", (DERIVED,))
+    summary = room.remember("Session summary: a long text").id
+    room.connection.execute(
+        "UPDATE memories SET source_type = ?, source_id = ? WHERE id <> ?", (DERIVED, summary, summary)
+    )
+    room.connection.execute(
+        "INSERT INTO session_summaries (memory_id, session_key, agent_id, earliest_at, latest_at, created_at)"
+        " VALUES (?, 's', 'default', '', '', '')",
+        (summary,),
+    )
+    asked = message_of(EXPAND)(request=ExpandSummaryRequest(id=summary))
     with room.reader.open_snapshot() as view:
-        linked = session_summaries.derived(view, "summary", ReadScope())
+        linked = session_summaries.expand(view, asked).linked_memories
         assert [memory.id for memory in linked] == megabytes[::-1]
         assert [memory.content is None for memory in linked] == [False] * 6 + [True] * 3
 

@@ -13,17 +13,25 @@ from typing import Any
 import apsw
 import pytest
 
+from signet_actors.errors import NotFound
 from signet_actors.features.reviews.api import LIST_REVIEWS, ListReviewsRequest
 from signet_actors.features.reviews.reads import listed as reviews_listed
+from signet_actors.features.session_summaries import reads as session_summaries
+from signet_actors.features.session_summaries.api import (
+    EXPAND,
+    LIST,
+    ExpandSummaryRequest,
+    FindDated,
+    ListSummariesRequest,
+)
 from signet_actors.protocol.leases import LeaseJobs, ReapLeases
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Caller, Principal, message_of
 from signet_actors.protocol.searcher import ExportMemories, FindSimilar
-from signet_actors.protocol.session_summaries import ListSummaries
 from signet_actors.protocol.transcripts import ListPastSessions
 from signet_actors.protocol.writer import ImportLine, ImportMemories, NewMemory, RememberChunks
 from signet_actors.searcher.queries import embeddings, import_export
-from signet_actors.store.reads import session_summaries, temporal_edges, transcripts
+from signet_actors.store.reads import temporal_edges, transcripts
 from tests.support.pipeline_harness import PipelineHarness, change, configured
 from tests.support.store_room import DIMENSIONS, connection_of, plan_of
 
@@ -82,8 +90,11 @@ def test_queries_of_one_agent_find_rows_by_row_number(room: PipelineHarness) -> 
         assert import_export.export(view, ExportMemories("alone"))[0].count == 2
         similar = embeddings.find_similar(room.reader, view, FindSimilar(target, ALONE))
         transcripts.past(view, ListPastSessions(ALONE, limit=10, chars=100))
-        session_summaries.page(view, ListSummaries(ALONE, limit=10))
-        session_summaries.by_id(view, target, ALONE)
+        caller = Caller(ALONE.agent_id)
+        session_summaries.listed(view, message_of(LIST)(caller=caller, request=ListSummariesRequest()))
+        session_summaries.dated(view, FindDated(ALONE.agent_id, 10, 10))
+        with pytest.raises(NotFound):
+            session_summaries.expand(view, message_of(EXPAND)(caller=caller, request=ExpandSummaryRequest(id=target)))
     assert similar.rows is not None
     assert len(similar.rows) == 1
     assert len(room.recall("What does KA-6 use?", vector=[1.0], read=ALONE).rows) == 2

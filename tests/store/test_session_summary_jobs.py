@@ -15,14 +15,15 @@ import pytest
 from signet_actors.domain.session_summaries import SummaryPart
 from signet_actors.domain.transcripts.turns import Turn, stored_turns
 from signet_actors.errors import ErrorCode
+from signet_actors.features.session_summaries import reads as session_summaries
+from signet_actors.features.session_summaries.api import LIST, FindDated, ListSummariesRequest
 from signet_actors.protocol.leases import LeasedJob, ReapLeases
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Principal
+from signet_actors.protocol.message import Caller, Principal, message_of
 from signet_actors.protocol.session_summaries import (
     DropNotes,
     FindForgottenNotes,
     ForgottenNote,
-    ListSummaries,
     NotesFound,
     NoteWritten,
     RecordNote,
@@ -37,7 +38,7 @@ from signet_actors.protocol.transcripts import (
     TranscriptStored,
 )
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget
-from signet_actors.searcher.queries import session_summaries, transcripts
+from signet_actors.searcher.queries import transcripts
 from tests.support.pipeline_harness import PipelineHarness, configured, refused
 
 DIGEST = "0" * 64
@@ -74,9 +75,14 @@ def store(room: PipelineHarness, job: LeasedJob, content: str = CONTENT) -> Any:
 
 def listed(room: PipelineHarness, agent: str = "default") -> list[str]:
     with room.reader.open_snapshot() as snapshot:
-        found = session_summaries.listed(snapshot, ListSummaries(ReadScope(agent), limit=50))
+        asked = message_of(LIST)(caller=Caller(agent), request=ListSummariesRequest())
+        found = session_summaries.listed(snapshot, asked)
+        dated = session_summaries.dated(snapshot, FindDated(agent, limit=50, chars=9)).summaries
     assert found.total == len(found.summaries)
-    return [summary.memory.id for summary in found.summaries]
+    assert [(one.id, one.at, one.content) for one in dated] == [
+        (summary.id, summary.latest_at, summary.content[:9]) for summary in found.summaries
+    ]
+    return [summary.id for summary in found.summaries]
 
 
 def named(said: tuple[CapturedTurn, ...]) -> tuple[CapturedTurn, ...]:

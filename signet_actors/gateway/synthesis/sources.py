@@ -12,9 +12,9 @@ from signet_actors.config.schema import Config
 from signet_actors.domain.dated_sections import READ_CHARS, Dated, DatedMemory, dated, short_id, shown_ids
 from signet_actors.domain.memories import IMPORTED_SOURCE_TYPES
 from signet_actors.domain.synthesis import MAX_MEMORIES, MAX_MEMORY_CHARS, Group, Source, active_projects, group
+from signet_actors.features.session_summaries.api import DatedSummaries, FindDated
 from signet_actors.protocol.memories import Memory, ReadScope
 from signet_actors.protocol.searcher import FindForgetCandidates, ListMemories
-from signet_actors.protocol.session_summaries import ListSummaries
 from signet_actors.protocol.sessions import FindSessionStart
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.bus_client import BusClient
@@ -44,10 +44,9 @@ class MemorySources:
     async def sections(self, agent_id: str, trace_id: str) -> list[Dated]:
         """Return the sections by date, of no project and of those that the groups are about."""
         newest = await self._newest(agent_id, trace_id)
-        query = ListSummaries(ReadScope(agent_id), limit=MAX_SUMMARIES, chars=READ_CHARS)
-        listed, _ = await self._bus.ask_searcher(query, trace_id=trace_id)
-        summaries = [_dated(each.memory, each.latest_at) for each in listed.summaries]
-        memories = [_dated(each, each.created_at) for each in newest if each.source_type not in IMPORTED_SOURCE_TYPES]
+        answered, _ = await self._bus.ask_searcher(FindDated(agent_id, MAX_SUMMARIES, READ_CHARS), trace_id=trace_id)
+        summaries = answered.read(DatedSummaries).summaries
+        memories = [_dated(each) for each in newest if each.source_type not in IMPORTED_SOURCE_TYPES]
         projects = (None, *active_projects(memory.project for memory in newest))
         now_ms = self._clock.wall_ms()
         made = (dated(project, summaries, memories, now_ms) for project in projects)
@@ -93,8 +92,8 @@ class MemorySources:
         return group(project, (_source(memory) for memory in memories if memory.project == project))
 
 
-def _dated(memory: Memory, at: str) -> DatedMemory:
-    return DatedMemory(memory.id, memory.version, memory.type, memory.content, at, memory.project)
+def _dated(memory: Memory) -> DatedMemory:
+    return DatedMemory(memory.id, memory.version, memory.type, memory.content, memory.created_at, memory.project)
 
 
 def _source(memory: Memory) -> Source:

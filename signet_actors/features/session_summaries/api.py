@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from signet_actors.domain.dated_sections import DatedMemory
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import (
     ABSENT,
@@ -27,6 +28,7 @@ from signet_actors.operations.operation import EXAMPLE_MEMORY, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import Offset
 from signet_actors.operations.transcripts import OwnAgent
+from signet_actors.protocol.message import Answered, Request
 
 MAX_LISTED: Final = 200
 MIN_EXCERPT_CHARS: Final = 400
@@ -159,6 +161,20 @@ class ExpandSummaryReply(msgspec.Struct, frozen=True, kw_only=True, rename="came
     linked_memories: list[LinkedMemoryBody]
     transcript: TranscriptExcerpt | UnsetType = UNSET
     warnings: list[str] | UnsetType = UNSET
+
+
+class FindDated(Request[Answered], frozen=True, tag="session_summaries.find_dated"):
+    """Find the summaries of the latest sessions that the agent may read; ``chars``: how much of each content."""
+
+    agent_id: str
+    limit: int
+    chars: int
+
+
+class DatedSummaries(msgspec.Struct, frozen=True):
+    """Summaries as memories, the latest session first; each with the time at which its session ended."""
+
+    summaries: list[DatedMemory]
 
 
 LIST: Final[Operation[ListSummariesRequest, SummariesReply]] = Operation(
