@@ -97,6 +97,13 @@ _TYPED_WORDS: Final = 3
 """Fewer words behind a command are a choice (a model, a path), and say nothing later."""
 OFF_MARK: Final = "[signet off]"
 """How a prompt begins that switches memory off for its session, where no variable of the environment reaches it."""
+_MARK_BLANKS: Final = r"[ \t\u00a0]{0,3}"
+OFF_SPELLINGS: Final = (
+    rf"(?i:\[{_MARK_BLANKS}signet{_MARK_BLANKS}[-_:=\u2010-\u2014]?{_MARK_BLANKS}off{_MARK_BLANKS}"
+    rf"[.,:;!]?{_MARK_BLANKS}\])"
+)
+"""A pattern for the mark and what is typed in place of it: ``[signet-off]``, ``[ signet: off. ]``."""
+_OFF: Final = compile_later(OFF_SPELLINGS)
 _ELEMENT: Final = compile_later(r"<([A-Za-z][\w-]{1,40})(?: [^<>\n]{0,1000})?>")
 _OPENING: Final = compile_later(r"<([A-Za-z][\w-]{1,40})\b")
 _ATTACHED_OPENING: Final = compile_later(rf"<({'|'.join(sorted(_ATTACHED))})(?: [^<>\n]{{0,1000}})?>", re.IGNORECASE)
@@ -209,7 +216,7 @@ _DAY_AND_TIME: Final = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?\d{4}-\d\d-\d\d[T 
 _ZONE: Final = r"(?:Z| [A-Z][\w:+\u2212-]{1,11})"
 _STAMP: Final = compile_later(
     rf"\[(?:{_CHANNELS} (?:[^\[\]\n]{{0,200}}? )?{_DAY_AND_TIME}{_ZONE}?|(?=[MTWFS]){_DAY_AND_TIME}{_ZONE})\]"
-    rf"(?: [^\s\[\]][^\n\[\]]{{0,80}}?:(?= (?i:{re.escape(OFF_MARK)})))?"
+    rf"(?: [^\s\[\]][^\n\[\]]{{0,80}}?:(?= {OFF_SPELLINGS}))?"
     rf"|Current time: {_DAY_AND_TIME}{_ZONE}\nDate hints: today=[^\n]{{1,200}}(?=\n)"
 )
 """What OpenClaw puts before a message: its time, or the channel, the sender and the time; the name before the mark of
@@ -422,7 +429,7 @@ def _element_end(text: str, at: int, typed: list[str]) -> int | None:
     if inner < 0 or not _ends_line(text, at, end):
         return None
     inside = text[opening.end() : inner].strip()
-    is_said = len(inside.split()) >= _TYPED_WORDS or inside.casefold().startswith(OFF_MARK)
+    is_said = len(inside.split()) >= _TYPED_WORDS or _OFF.match(inside) is not None
     if name in _TYPED and (name != "command-args" or is_said):
         typed.append(inside)
     return end

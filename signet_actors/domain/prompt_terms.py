@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from signet_actors.domain.exact_names import exact_names
 from signet_actors.domain.normalization import MAYBE_CJK
-from signet_actors.domain.program_text import OFF_MARK, said_by_user
+from signet_actors.domain.program_text import OFF_SPELLINGS, said_by_user
 from signet_actors.domain.query_words import MAX_QUERY_CHARS, words_of
 from signet_actors.domain.stop_words import stop_words_of
 
@@ -45,7 +45,7 @@ SWITCHED_OFF: Final = "[signet: memory does not work now, because the user has s
 """What the model is told then."""
 _BLANKS: Final = " \t\r\n\u00a0\u200b\u2060\ufeff"
 _OFF_REQUEST: Final = re.compile(
-    rf"^## My request(?: for Codex)?:[{_BLANKS}]{{0,99}}{re.escape(OFF_MARK)}", re.MULTILINE | re.IGNORECASE
+    rf"^## My request(?: for Codex)?:[{_BLANKS}]{{0,99}}{OFF_SPELLINGS}", re.MULTILINE | re.IGNORECASE
 )
 """The mark below the heading of a request, whatever Codex puts before it."""
 _IN_FRONT: Final = (
@@ -56,7 +56,7 @@ _IN_FRONT: Final = (
     r"@[^\s\"]{1,1000}",
     r"[/$][a-z][\w:.-]{0,100}(?=\s)",
     r"(?:[-\u2013\u2022]|#{1,6}|\d{1,2}[.)])[ \t]",
-    rf"\((?={re.escape(OFF_MARK)}\))",
+    rf"\((?={OFF_SPELLINGS}\))",
     r"(?:ultrathink|megathink|think hard(?:er)?)\b[,.:]?(?=\s)",
     r"\U0001f4ce\ufe0f?[^\[\n]{1,200}\.\w{1,10}(?=\s)",
     r"[\u2600-\u27bf\U0001f300-\U0001faff]\ufe0f?",
@@ -67,7 +67,7 @@ much to think.
 _QUOTING: Final = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u201e": "\u201c\u201d", "\u2018": "\u2019"}
 """A prompt that goes on behind the closing one speaks of the mark."""
 _OFF: Final = re.compile(
-    rf"(?:(?>(?:>[^\n]*\n)*[{_BLANKS}]*)|(?>(?:{'|'.join(_IN_FRONT)})*)){re.escape(OFF_MARK)}", re.IGNORECASE
+    rf"(?:(?>(?:>[^\n]*\n)*[{_BLANKS}]*)|(?>(?:{'|'.join(_IN_FRONT)})*))(?P<mark>{OFF_SPELLINGS})", re.IGNORECASE
 )
 """The mark at the begin of a prompt, also behind the lines to which it answers, such as the question of a tool."""
 
@@ -236,7 +236,7 @@ def switches_off(prompt: str) -> bool:
     begin = said_by_user(said).lstrip(_BLANKS)
     mark = _OFF.match(begin)
     if mark is not None:
-        before, behind = begin[: mark.end() - len(OFF_MARK)].rstrip(_BLANKS), begin[mark.end() :]
+        before, behind = begin[: mark.start("mark")].rstrip(_BLANKS), begin[mark.end() :]
         is_quoted = before[-1:] in _QUOTING and behind[:1] in _QUOTING[before[-1:]] and behind[1:].strip(_CLOSING) != ""
         return not is_quoted
     return _OFF_REQUEST.search("```".join(said.split("```")[::2])) is not None

@@ -20,10 +20,11 @@ import msgspec
 
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.normalization import MAYBE_CJK
-from signet_actors.domain.program_text import OFF_MARK, planned_in
+from signet_actors.domain.program_text import planned_in
 from signet_actors.domain.prompt_terms import switches_off
 from signet_actors.domain.redaction.labelled_values import answered_secret
 from signet_actors.domain.redaction.scan import Redactor, without_known
+from signet_actors.domain.transcripts.marked import MAY_BE_MARK
 from signet_actors.domain.transcripts.parse import parse_transcript
 from signet_actors.domain.transcripts.turns import Transcript, TranscriptTooLong, stored_turns
 from signet_actors.domain.written_forms import MAX_TURN_WORDS, indexed_beside
@@ -45,8 +46,8 @@ _SHORT_SEGMENT_CHARS: Final = 32 * 1024
 _AROUND_CUT_CHARS: Final = 8 * 1024
 """Before and after a cut; longer than any secret but a key's block, which ``segments`` does not cut."""
 _KEY_BLOCK: Final = "-----BEGIN"
-_MAY_BE_OFF: Final = (OFF_MARK.encode(), b"read the full transcript at: ")
-"""In the file of a session that was off, or was begun with the plan of another one, in lower case."""
+_PLANNED: Final = b"read the full transcript at: "
+"""In the file of a session that was begun with the plan of another one, in lower case."""
 _SEARCHED_BYTES: Final = 1 << 20
 _MAX_PLANS: Final = 64
 _MOST_PLANS: Final = 8
@@ -189,8 +190,8 @@ def _of_file(path: str, state: GatewayState, make_way: Callable[[], None]) -> tu
 def _may_be_off(raw: bytes, make_way: Callable[[], None]) -> bool:
     for at in range(0, len(raw), _SEARCHED_BYTES):
         make_way()
-        piece = raw[at : at + _SEARCHED_BYTES + 64].lower()
-        if any(mark in piece for mark in _MAY_BE_OFF):
+        piece = raw[at : at + _SEARCHED_BYTES + 128].lower()
+        if _PLANNED in piece or MAY_BE_MARK.search(piece):
             return True
     return False
 

@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 MAX_TRANSCRIPT_BYTES = 64 << 20
 SEARCH_LIMIT_S = 0.3
 """Of the processor, to find lines and to parse them. What takes longer is left to the daemon, when it is back."""
-_END = "gnet off]"
-"""How the mark ends; no other spelling of these letters counts."""
 
 
 def switches_off(prompt: str) -> bool:
     """Return whether the prompt begins with the mark."""
-    if _END not in prompt.lower():
+    behind = prompt.lower().split("gnet")[1:]  # as the mark goes on in each of its spellings
+    if not any("off" in rest.partition("]")[0] for rest in behind):
         return False
     from signet_actors.domain import prompt_terms  # noqa: PLC0415
 

@@ -79,6 +79,16 @@ TRANSCRIPTS: dict[str, tuple[str, bool]] = {
     "a tool": (lines(HELLO, claude("user", [{"type": "tool_result", "content": MARK}])), False),
     "a subagent": (lines(HELLO, claude("user", MARK, isSidechain=True)), False),
     "within a line": (lines(HELLO, claude("user", "What does [signet off] do?")), False),
+    **{
+        f"spelled {mark!a}": (lines(HELLO, claude("user", f"{mark} we plan")), True)
+        for mark in (
+            "[Signet-Off.]",
+            "[ signet  off ]",
+            "[signet\u00a0\u00a0\u00a0:\u00a0off\u00a0]",
+            "[signet \u2013 off!]",
+        )
+    },
+    "another spelling in a line": (lines(HELLO, claude("user", "What does [signet-off] do?")), False),
     "another switch": (lines(HELLO, claude("user", "[on / off] and [signet on]")), False),
     "a file that has it": (lines(HELLO, {"type": "attachment", "content": MARK}), False),
     "an answer of an agent of Codex": (lines(codex_message("user", "x"), codex_message("assistant", MARK)), False),

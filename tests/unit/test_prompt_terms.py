@@ -336,6 +336,38 @@ NO_MARKS = [
     "# Notes\n\n[signet off] is a mark",
     "signet off",
     "[signet] off",
+    *(
+        "[signet offline]",
+        "[signet official] x",
+        "[signet off by one]",
+        "[signet is off]",
+        "[signet on/off]",
+        "[signets off]",
+    ),
+    *(
+        "[signet-off-by-one] x",
+        "[signet: offset] x",
+        "[cygnet off] x",
+        "[a signet off]",
+        "[signet off the record]",
+        "[off]",
+    ),
+    *(
+        "(signet off)",
+        "{signet off}",
+        "[signet\noff]",
+        "[signet            off]",
+        "[signet off?]",
+        "[signet--off]",
+        "[signet -> off]",
+    ),
+    *(
+        "what does [signet-off] do?",
+        "`[signet-off]` ought to work, too",
+        "see [ signet off ]",
+        '"[signet: off]" is typed',
+    ),
+    *("> [signet off.] was typed\n\nWhy?", "([ signet off ] is a mark)", "* [signet-off] must be known", "signet-off]"),
     f"{CONTEXT}\n\n## My request:\nwhat does [signet off] do?",
     "# Selected text:\n\n## Selection 1\n[signet off] is a mark\n\n## My request:\nwhat is that?",
     "# Diff comments:\n\n## My request:\nwhat is that?\n[signet off]",
@@ -358,6 +390,55 @@ NO_MARKS = [
     "* [signet off] must be documented",
     "> [signet off] was typed by a user, but nothing happened\n\nWhy?",
 ]
+
+
+SPELLINGS = [
+    *(
+        "[signet  off]",
+        "[ signet off ]",
+        "[signet-off]",
+        "[signet off.]",
+        "[signet: off]",
+        "[signet off:]",
+        "[signet_off]",
+    ),
+    *(
+        "[Signet-Off]",
+        "[signet off !]",
+        "[signet off;]",
+        "[signet off,]",
+        "[signet\u00a0off]",
+        "[signet=off]",
+        "[signet :off]",
+    ),
+    *(
+        "[signetoff]",
+        "[signet - off]",
+        "[signet \u2013 off]",
+        "[signet\u2011off]",
+        "[\tsignet off]",
+        "[SIGNET  OFF.]",
+        "[signet off! ]",
+    ),
+    "[ Signet: Off. ]",
+]
+
+
+def test_the_mark_counts_in_the_spellings_in_which_it_is_typed() -> None:
+    assert len(SPELLINGS) >= 20
+    for mark in SPELLINGS:
+        for prompt in (
+            mark,
+            f"{mark} we plan",
+            f"**{mark}** we plan",
+            f"[Image #1] {mark}\nwe plan",
+            f"({mark}) we plan",
+        ):
+            stored = turn_of("user", prompt)
+            assert switches_off(prompt), prompt
+            assert stored is not None, prompt
+            assert switches_off(stored.text), prompt
+        assert switches_off(f"{CONTEXT}\n\n## My request for Codex:\n{mark}"), mark
 
 
 def test_the_mark_switches_memory_off_behind_whatever_a_program_puts_before_it() -> None:

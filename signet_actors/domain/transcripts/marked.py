@@ -7,12 +7,14 @@ Source: docs/guides/hooks.md "Switch it off".
 
 from __future__ import annotations
 
+import re
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-END_OF_MARK = b"gnet off]"
-"""How the mark ends; no other spelling of these letters counts."""
+MAY_BE_MARK = re.compile(rb"gnet[^\]\n]{0,42}off[^\]\n]{0,42}\]")
+"""The end of the mark in lower case, in each of its spellings, with blanks that may be escaped (``\u00a0``)."""
 _ASKS = b"request_user_input"
 """In the line of a question of Codex, without which the answer to it is not known as one."""
 _AT_ONCE = 1 << 20
@@ -49,8 +51,8 @@ def _lines_with_mark(raw: bytes, check_time: Callable[[], None]) -> list[bytes]:
         end = raw.find(b"\n", at + _AT_ONCE) + 1 or len(raw)
         piece = raw[at:end]
         at = end
-        is_here = END_OF_MARK in piece.lower()
+        is_here = MAY_BE_MARK.search(piece.lower()) is not None
         is_anywhere = is_anywhere or is_here
         if is_here or _ASKS in piece:
-            found += (line for line in piece.splitlines() if _ASKS in line or END_OF_MARK in line.lower())
+            found += (line for line in piece.splitlines() if _ASKS in line or MAY_BE_MARK.search(line.lower()))
     return found if is_anywhere else []

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from signet_actors.domain.normalization import sanitize_text
-from signet_actors.domain.transcripts.marked import END_OF_MARK, has_mark
+from signet_actors.domain.transcripts.marked import MAY_BE_MARK, has_mark
 from signet_actors.domain.transcripts.parse import FIRST_LINES, first_directory
 from signet_actors.errors import SignetError, Unavailable
 from signet_actors.gateway.http.route import Call, HttpResponse, mark_unsent
@@ -234,7 +234,7 @@ def _has_new_mark(call: Call[Any], path: str, context: Context) -> bool:
         if start + len(added) < searched:  # it was made anew
             start, added = 0, read(most)
         context.searched = path, start + len(added)
-        if start and END_OF_MARK not in added.lower():
+        if start and MAY_BE_MARK.search(added.lower()) is None:
             return False
         return has_mark(read(min(start, most)) + added if start else added)
     except (TranscriptRefused, SignetError, ValueError):
