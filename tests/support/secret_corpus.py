@@ -220,6 +220,8 @@ SHAPES = [
     ("npm-token", "{B14}", "//registry.internal/:_auth=%s"),
     ("npm-token", "{B14}", "_auth = %s"),
     ("kubernetes-token", "{l6}.{l16}", "kubeadm join 10.0.0.1:6443 --token %s"),
+    ("aws-key", "{h64}", "https://b.s3.amazonaws.com/a.csv?X-Amz-Expires=60&X-Amz-Signature=%s"),
+    ("aws-key", "{h512}", "https://storage.googleapis.com/b/a.csv?X-Goog-Signature=%s"),
     ("kubernetes-token", "{h64}", "kubeadm join --control-plane --certificate-key %s"),
     ("neon-key", "np^g_{a12}", "the database role uses %s"),
     ("neon-key", "na^pi_{l64}", "neonctl %s"),

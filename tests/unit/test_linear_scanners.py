@@ -182,7 +182,9 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "domain.redaction.commands": {
         **dict.fromkeys(("_ADDRESS", "_BEARER", "_COOKIES", "_COOKIE_NAME", "_EVENT", "_KEY_LINE", "_PUTTY"), SEARCHED),
-        **dict.fromkeys(("_KNOWN_COOKIE", "_NETRC", "_OPENSSL", "_PGPASS", "_INPUT", "_AUTH_PAIR", "_AUTH"), SEARCHED),
+        **dict.fromkeys(
+            ("_KNOWN_COOKIE", "_SESSION", "_NETRC", "_OPENSSL", "_PGPASS", "_INPUT", "_AUTH_PAIR", "_AUTH"), SEARCHED
+        ),
         **dict.fromkeys(("_VARIABLE", "_NO_WORD", "_TOKEN_AS_USER", "_PARAMETERS", "_SECRET_PARAMETER"), SEARCHED),
         **dict.fromkeys(("_BEARER_END", "_COOKIE", "_KEY_END", "_KEY_HEAD", "_KEY_LINES", "_OPTION_END"), MATCHED),
         **dict.fromkeys(("_LAST_LINE", "_SETS", "_SET"), SEARCHED),
@@ -212,6 +214,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         ),
         **dict.fromkeys(("_ACCOUNT", "_BOT_TOKEN", "_TO_LOG_IN", "_PAIR_BEFORE", "_OTP", "_RECOVERY"), SEARCHED),
         **dict.fromkeys(("_LOGGED_IN", "_WHOSE", "_HARDWARE", "_ENTERED"), SEARCHED),
+        **dict.fromkeys(("_PASSWORD_NAMED", "_PAT", "_TOLD_LATER", "_NAMED"), SEARCHED),
         "_VERSIONS": WHOLE,
         **dict.fromkeys(("_USER", "_LINE_END", "_SURE_PAIR", "_CODE", "_GROUPS"), MATCHED),
         "_BETWEEN_WORDS": SEARCHED,
@@ -242,6 +245,11 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_KIND_OF_SECRET", "_FLOW_PAIR", "_COMMENT", "_JSON_START", "_JSON_TOKEN"), SEARCHED),
         "_BARE_KEY": MATCHED,
     },
+    "domain.redaction.letter_pairs": {
+        "_RUN": SEARCHED,
+        **dict.fromkeys(("_FOURS", "_ABBREVIATIONS", "_CHANGE", "_BETWEEN_FOURS"), SEARCHED),
+        "_HEX": WHOLE,
+    },
     "domain.redaction.values": {
         **dict.fromkeys(("_DIGIT", "_LOWER", "_UPPER", "_SPECIAL", "_LETTER_OR_DIGIT", "_WORD_MARK"), SEARCHED),
         **dict.fromkeys(("_YOUR", "_SAME_CHARACTER", "_CHANGES", "_DIGIT_FOR_LETTER"), SEARCHED),
@@ -268,13 +276,14 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_FILES", "_FILES_END", "_PLANNED_IN", "_REQUEST", "_SUMMARY", "_SUMMARY_END"), SEARCHED),
         **dict.fromkeys(("_COMMENT", "_COMMENTS"), SEARCHED),
         **dict.fromkeys(("_AGENT_ERROR", "_DRAFT", "_ELEMENT", "_HAND_OVER", "_OPENING", "_CONTINUED"), MATCHED),
-        **dict.fromkeys(("_BEFORE_REQUEST", "_MESSAGE", "_MESSAGE_BEGIN", "_PLAN_OF_CODEX", "_STAMP"), MATCHED),
+        **dict.fromkeys(("_BEFORE_REQUEST", "_MESSAGE", "_MESSAGE_BEGIN", "_PLAN_OF_CODEX", "_STAMP", "_OFF"), MATCHED),
         "_INTERRUPTION": WHOLE,
     },
     "domain.transcripts.answers": {"_ANSWER": SEARCHED, "_CLARIFY": MATCHED, "_REFUSED": MATCHED},
     "domain.transcripts.cursor": {"_TIME": SEARCHED, "_WHOLE_TIME": SEARCHED},
     "domain.transcripts.dialogue": {"_MAY_SPEAK": SEARCHED},
     "domain.transcripts.gemini": dict.fromkeys(("_COMMAND", "_PLAN_REFUSED", "_SNAPSHOT"), MATCHED),
+    "domain.transcripts.marked": {"MAY_BE_MARK": SEARCHED},
     "domain.transcripts.opencode": {"_OWN_NAME": MATCHED, "_REFUSED": MATCHED},
     "domain.transcripts.parse": {"_NOT_BLANK": FIXED},  # one byte
     "domain.windowed_search": {"_BLANK": SEARCHED},

@@ -24,6 +24,7 @@ from signet_actors.domain.redaction.values import (
     is_option_value,
     is_signed_credential,
     is_spoken_password,
+    is_token,
     is_unmistakable,
     is_url_password,
     is_value,
@@ -220,7 +221,10 @@ _KNOWN_COOKIE = compile_later(
     r"(?<![\w.\-])(?:phpsessid|jsessionid|asp\.net_sessionid|\.aspxauth|\.aspnetcore\.cookies|connect\.sid|laravel_session"
     r"|_gitlab_session|wordpress_logged_in_[0-9a-f]{32})(?>(?:\\{0,8}+[\"'])?)\s?[=:]\s?(?>(?:\\{0,8}+[\"'])?)([^\s;,\"'\\]{8,4096}+)"
 )
+_SESSION = compile_later(r"(?<![\w.\-])(?:sessionid|session|sid)=[\"']?(?P<value>[\w+/=.%:-]{16,4096}+)")
+"""The cookie of Django or Spring outside a header; the name or the id of a session may stand there, too."""
 
+COOKIE_MARKS: Final = ("cookie", "sess", "sid=", "srf", "connect.sid", ".aspx")
 _ADDRESS = compile_later(r"://[^\s/?#:@\"'<>]{0,128}+:([^\s/\"'<>]{1,2048})@(?=[^\s@])")
 _TOKEN_AS_USER = compile_later(
     r"://([A-Za-z0-9_-]{32,256}+)@(?![\w.-]{0,64}sentry)"
@@ -424,6 +428,11 @@ def cookies(plain: str, folded: str) -> Iterator[SecretSpan]:
     for cookie in windowed_matches(_KNOWN_COOKIE, folded, 2 * 4096):
         start, end = cookie.span(1)
         if is_value(plain[start : min(end, start + 256)]):
+            yield "session-cookie", start, end
+    for cookie in windowed_matches(_SESSION, folded, 2 * 4096):
+        start, end = cookie.span("value")
+        end = trimmed_end(plain, start, end)
+        if is_token(plain[start : min(end, start + 256)]):
             yield "session-cookie", start, end
 
 

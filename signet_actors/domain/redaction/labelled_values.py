@@ -94,22 +94,8 @@ _ENTRY = compile_later(
     r"[\"']?(?P<value>[^\s\"']{0,512})(?P<ends>[\"']?,?[ \t]{0,9}(?:[#;]|\r?(?=\n)|\Z))?[^\n]{0,400}"
 )
 _NAMING: Final = (
-    *(
-        "name",
-        "user",
-        "login",
-        "host",
-        "file",
-        "path",
-        "version",
-        "type",
-        "role",
-        "store",
-        "source",
-        "target",
-        "provider",
-    ),
-    *("region", "key", "id", "image"),
+    *("name", "user", "login", "host", "file", "path", "version", "type", "role", "store", "source", "target"),
+    *("provider", "region", "key", "id", "image"),
 )
 """The entries of a section that say whose secrets these are, or where they are kept."""
 _LIST: Final = {

@@ -60,7 +60,7 @@ _YAML_PROPERTY: Final = r"(?<=\s)(?:&(?!(?:mut|dyn|str|self)\b)[\w.-]{1,64}|!![a
 
 def _name_words(*, ascii_only: bool) -> str:
     words = "|".join(map(re.escape, secret_names(ascii_only=ascii_only))).replace(r"\ ", r"[\s_-]")
-    owned = "|".join(f"(?<={owner}key)|(?<={owner}[_ -]key)" for owner in KEY_OWNERS)
+    owned = "|".join(f"(?<={owner}key)|(?<={owner}[._ -]key)" for owner in KEY_OWNERS)
     return f"{words}|key(?:{owned})(?>(?:-data)?)"
 
 
@@ -120,7 +120,7 @@ _PUBLIC_NAMES: Final = (
 )
 _OWNERS: Final = (
     *("auth", "access", "api", "client", "refresh", "bearer", "bot", "user", "db", "root", "admin", "app", "my"),
-    *("ssh", "ftp", "smtp", "mail", "pg", "store", "identity", "bind"),
+    *("ssh", "ftp", "smtp", "mail", "pg", "store", "identity", "bind", "csrf", "xsrf"),
 )
 """Words that may directly precede a name in lower case: ``authtoken``, ``clientsecret``."""
 _SQL_BEFORE: Final = ("with ", "encrypted ", "set ")
@@ -163,7 +163,12 @@ _ACCOUNT_BEFORE = compile_later(
     r"(?<!\w)(?:(?:sudo|root|admin|wi-?fi|wlan|ssh|ftp|smtp|vpn|nas|pi|zip|pdf|master|router|database|db|server|user|login|e?mail|e-mail)"
     r"(?:'s)?[ -](?:(?:with|mit|avec|con)\s)?"
     r"|root|sudo|wlan|(?:user(?:name)?|ssh|login|account|ssid|wi-?fi|wlan|benutzer(?:name)?|nutzer|konto|utilisateur|identifiant"
-    r"|compte|usuario|cuenta|utente)\s?[:=]?\s[^\s:=]{1,32}[\s,;/]{1,3}(?:(?:and|with|und|mit|et|avec|y|con|e)\s)?)\Z"
+    r"|compte|usuario|cuenta|utente"
+    r"|(?:(?:log|sign)\w{0,4}[ -]?in(?:to)?(?:\s[\w.-]{1,20}){0,2}"
+    r"|anmeld\w{1,6}|melde?n?(?:\s\w{2,4}){0,2})\s(?:as|with|using|als))"
+    r"\s?[:=]?\s[^\s:=]{1,32}[\s,;/]{1,3}(?:(?:and|with|using|und|mit|et|avec|y|con|e)\s)?(?:the\s|dem\s)?"
+    r"|[\w.+-]{1,64}@[\w-]{1,32}(?:\.[\w-]{1,32}){1,4}[\s,;/]{1,3}(?:(?:and|with|und|mit|et|avec|y|con|e)\s)?"
+    r"(?:the\s|dem\s)?)\Z"
 )
 """Who has the password that follows its name without a sign: ``sudo password``, ``user anna, password``."""
 _MAX_PARAMETER_CHARS: Final = 4096

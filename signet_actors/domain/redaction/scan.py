@@ -33,7 +33,7 @@ from signet_actors.domain.redaction.secret_names import ASCII_MARKS, PAIR_MARKS
 from signet_actors.domain.redaction.tables import column_values
 from signet_actors.domain.redaction.token_format import CONTEXT_CHARS, WORD_CHARS, TokenFormat
 from signet_actors.domain.redaction.token_formats import AWS_SECRET, AWS_SECRET_CHARS, FORMATS, is_aws_secret
-from signet_actors.domain.redaction.values import SecretSpan, is_random
+from signet_actors.domain.redaction.values import SecretSpan, is_app_password, is_random
 from signet_actors.errors import ErrorCode, InvalidRequest
 
 MAX_SECRETS: Final = 10_000
@@ -135,12 +135,13 @@ def without_known(text: str, known: Mapping[str, str]) -> str:
 
 
 def _telling(text: str, found: Sequence[SecretSpan]) -> dict[str, str]:
-    """Return the kinds of the secrets that are no ordinary word or number: letters with a digit or a sign."""
+    """Return the kinds of the secrets that are no ordinary word or number: random, or with a digit or a sign."""
     kinds = {text[start:end]: kind for kind, start, end in reversed(found)}
     telling = (
         value
         for value in kinds
-        if len(value) >= _LEAST_REPEATED and _TELLING.search(value) and any(map(str.isalpha, value))
+        if len(value) >= _LEAST_REPEATED
+        and (is_app_password(value) or (_TELLING.search(value) and any(map(str.isalpha, value))))
     )
     return {value: kinds[value] for value in itertools.islice(telling, _MOST_REPEATED)}
 
@@ -215,10 +216,14 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from commands.key_blocks(plain)
     for form, mark in _formats_in(plain, folded):
         yield from tokens(form, mark, plain, folded)
-    if not folded.isascii() or any(mark in folded for mark in ASCII_MARKS):
+    named = not folded.isascii() or any(mark in folded for mark in ASCII_MARKS)
+    if named or ".login(" in folded:
+        yield from written_credentials.app_passwords(plain, folded)
+    if named:
         yield from named_values(plain, folded, joined=joined)
         yield from keys_by_last_part(plain, folded)
         yield from said_keys(plain, folded)
+        yield from written_credentials.values_told_later(plain, folded)
         if "insert" in folded or "replace" in folded:
             yield from inserted_values(plain, folded)
         if not joined:
@@ -231,6 +236,8 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from written_credentials.other_values(plain, folded)
         if not joined:
             yield from column_values(plain, folded)
+    if "pat" in folded:
+        yield from written_credentials.access_tokens(plain, folded)
     if plain.count(".") > 1:
         yield from written_credentials.bot_tokens(plain)
     if "://" in plain:
@@ -239,15 +246,14 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from commands.data_source_passwords(plain)
     if "bearer" in folded or "authorization" in folded:
         yield from commands.header_tokens(plain, folded)
-    if "cookie" in folded or "sess" in folded or "connect.sid" in folded or ".aspx" in folded or " -b " in plain:
+    if " -b " in plain or any(mark in folded for mark in commands.COOKIE_MARKS):
         yield from commands.cookies(plain, folded)
     if joined:
         return
     yield from written_credentials.codes(plain, folded)
     if not folded.isascii() or any(mark in folded for mark in PAIR_MARKS):
         yield from written_credentials.pair_values(plain, folded)
-    if "/" in plain or ":" in plain:
-        yield from written_credentials.account_values(plain, folded)
+    yield from written_credentials.account_values(plain, folded)
     if MANIFEST_MARK in plain:
         yield from manifest_values(plain)
     if any(mark in folded for mark in commands.OPTION_MARKS):

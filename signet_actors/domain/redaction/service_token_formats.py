@@ -17,7 +17,7 @@ from signet_actors.domain.redaction.token_format import (
     TokenFormat,
     token_format,
 )
-from signet_actors.domain.redaction.values import has_placeholder, is_random
+from signet_actors.domain.redaction.values import has_placeholder, is_random, may_be_real_token
 
 _UUID: Final = rf"{HEX}{{8}}(?:-{HEX}{{4}}){{3}}-{HEX}{{12}}"
 _AZURE_KEYS = "Microsoft Learn: Azure service keys with a signature at a fixed place"
@@ -117,6 +117,7 @@ SERVICE_FORMATS: Final[tuple[TokenFormat, ...]] = (
         _AZURE_KEYS,
         rf"(?<={ALNUM}{{52}})JQQJ9[9DH]{ALNUM}{{10,30}}+",
         "JQQJ9",
+        accept=lambda token: may_be_real_token(token[:52]),
         back=ALNUM_CHARS,
         back_chars=52,
     ),
@@ -140,6 +141,14 @@ SERVICE_FORMATS: Final[tuple[TokenFormat, ...]] = (
         back=ALNUM_CHARS + "+/",
         back_chars=42,
         ends=None,
+    ),
+    token_format(
+        "aws-key",
+        "AWS IAM User Guide: Authenticating requests, query parameters; Google Cloud Docs: Signed URLs",
+        rf"(?:{HEX}{{512}}|{HEX}{{64}})(?![A-Za-z0-9])",
+        *("X-Amz-Signature=", "X-Goog-Signature="),
+        ends=None,
+        after_mark=True,
     ),
     token_format(
         "aws-session",

@@ -176,6 +176,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         "Azure DevOps Docs: Personal access tokens",
         r"(?<=[A-Za-z0-9]{76})AZDO[A-Za-z0-9]{4}",
         "AZDO",
+        accept=lambda token: may_be_real_token(token[:52]),  # what follows tells the service, with a row of A
         back=WORD_CHARS,
         back_chars=76,
     ),

@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
+from signet_actors.domain.redaction.letter_pairs import has_random_letters, is_random_letters
 
 SecretSpan = tuple[str, int, int]
 """A secret in a text: kind, start and end."""
@@ -186,7 +187,8 @@ def has_placeholder(value: str) -> bool:
 def is_value(value: str) -> bool:
     """Return whether the text after ``password=`` is a value: no placeholder, reference, path or plain word."""
     # Cheap checks first: a text may contain very many names without a real value.
-    shaped = _DIGIT.search(value) is not None or _kinds(value) >= 3 or is_base64_text(value)
+    shaped = _DIGIT.search(value) is not None or _kinds(value) >= 3
+    shaped = shaped or is_base64_text(value) or is_random_letters(value)
     return len(value) >= 6 and shaped and is_literal_secret(value)
 
 
@@ -228,6 +230,8 @@ def is_strong_value(value: str) -> bool:
         return True
     if not is_value(value) or _WORDS_AND_INDEX.fullmatch(value):
         return False
+    if is_random_letters(value):
+        return True
     if len(value) >= 20 and has_digit(value) and _TOKEN_LIKE.fullmatch(value):
         return len(_WORD_MARK.findall(value)) <= 4 or _kinds(value) >= 3
     return len(value) >= 8 and _kinds(value) >= 3 and _WORDS_AND_NUMBER.fullmatch(value) is None
@@ -250,6 +254,7 @@ def is_unmistakable(value: str) -> bool:
     return (
         is_irregular(value)
         or is_base64_text(value)
+        or is_random_letters(value)
         or (
             is_strong_value(value)
             and _LOWER.search(value) is not None
@@ -263,17 +268,35 @@ def is_random(value: str) -> bool:
     if ":" in value or not is_unmistakable(value):
         return False
     dense = len(_CHANGES.findall(value)) * 4 >= len(value)
-    return dense or (_SYMBOL_OF_NO_PATH.search(value) is not None and not _PART_OF_PATH.search(value))
+    return (
+        dense
+        or is_random_letters(value)
+        or (_SYMBOL_OF_NO_PATH.search(value) is not None and not _PART_OF_PATH.search(value))
+    )
+
+
+def is_app_password(value: str) -> bool:
+    """Return whether ``value`` is letters that a program drew at random, also in groups: ``otli efva kqot ckrt``."""
+    return is_random_letters("".join(value.split()))
 
 
 def is_no_name(value: str) -> bool:
     """Return whether a recognised secret is one in other texts, too, where it may be a part of a name: no fixture."""
-    return is_random(value) or (_kinds(value) == _ALL_KINDS and is_strong_value(value))
+    return is_random(value) or is_app_password(value) or (_kinds(value) == _ALL_KINDS and is_strong_value(value))
 
 
 def is_random_key(value: str) -> bool:
     """Return whether ``value``, which may be the key of a row as well, is a random one and as long as a credential."""
     return len(value) >= _KEY_CHARS and is_random(value) and _ULID.fullmatch(value) is None
+
+
+def is_token(value: str) -> bool:
+    """Return whether ``value`` can be nothing but a key or a token, however little is said of it."""
+    return (
+        is_random(value)
+        or is_hex_key(value)
+        or (len(value) >= _KEY_CHARS and is_irregular(value) and not is_id_or_place(value) and is_value(value))
+    )
 
 
 def is_id_or_place(value: str) -> bool:
@@ -429,8 +452,12 @@ def may_be_value(text: str, start: int, end: int) -> bool:
     if _DIGIT.search(text, start, end) or text.count("-", start, end) >= _LEAST_HYPHENS:
         return True
     if _UPPER.search(text, start, end) is None or _LOWER.search(text, start, end) is None:
-        return False
-    return end - start >= _BASE64_CHARS or _SPECIAL.search(text, start, end) is not None
+        return has_random_letters(text, start, end)
+    return (
+        end - start >= _BASE64_CHARS
+        or has_random_letters(text, start, end)
+        or _SPECIAL.search(text, start, end) is not None
+    )
 
 
 def is_url_password(value: str) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
+from signet_actors.domain.redaction.letter_pairs import groups_of_four
 from signet_actors.domain.redaction.named_values import (
     BARE_STOP,
     CLOSE,
@@ -32,6 +33,7 @@ from signet_actors.domain.redaction.secret_names import (
     SAID,
     WORDS_FOR_PHRASES,
     is_password_name,
+    secret_names,
     words_of,
 )
 from signet_actors.domain.redaction.values import (
@@ -50,6 +52,7 @@ from signet_actors.domain.redaction.values import (
     is_signed_credential,
     is_signed_password,
     is_spoken_password,
+    is_token,
     is_users_password,
     is_word_and_number,
     may_be_value,
@@ -91,17 +94,7 @@ _ACCOUNT = compile_later(
 _INSIDE: Final = tuple("_./@:\\-")
 """After one of these, ``admin`` is a part of a path, an address or a name."""
 _ACCOUNT_MARKS: Final = (
-    "user",
-    "nutzer",
-    "utilisateur",
-    "usuario",
-    "admin",
-    "root",
-    "guest",
-    "gast",
-    "pi:",
-    "pi/",
-    "pi /",
+    *("user", "nutzer", "utilisateur", "usuario", "admin", "root", "guest", "gast", "pi:", "pi/", "pi /"),
 )
 _TO_LOG_IN = compile_later(
     r"(?<=\s)(?:to (?:log|sign)[ -]?(?:in|on)(?:to)?|zum (?:anmelden|einloggen|login)|pour (?:se connecter|entrer)"
@@ -118,7 +111,8 @@ _LOGGED_IN = compile_later(
     r"(?<!\w)(?:(?:log(?:ged|ging|s)?|sign(?:ed|ing|s)?)[ -]?(?:in|on)(?:to)?(?: [\w.-]{1,30}){0,4}? (?:with|as|using)"
     r"|(?:log-?in|anmeld\w{1,6}|einlogg\w{1,3}|melde?n? (?:dich|sie sich)) mit|conne(?:ct|x)\w{1,5}(?:-\w{3,4})? avec"
     r"|(?:sesi(?:\u00f3|o\u0301?)n|entra\w{0,3}|accede\w{0,2}) con)"
-    r" (?:user(?:name)? )?[\"'`*]{0,3}(?P<user>[\w+-]{1,64}|[\w.+-]{1,64}@[\w.-]{1,64})[\"'`*]{0,3} ?[/:] ?[\"'`*]{0,3}"
+    r" (?:user(?:name)? )?[\"'`*]{0,3}(?P<user>[\w+-]{1,64}|[\w.+-]{1,64}@[\w.-]{1,64})[\"'`*]{0,3}"
+    r"(?: ?[/:] ?|(?P<apart> (?:and|with|und|mit|et|avec|y|con|e) ))[\"'`*]{0,3}"
     r"(?P<value>[^\s/:\"'`*]{6,64})(?![/:\w])(?> an\b)?"
 )
 _USER = compile_later(
@@ -129,22 +123,44 @@ _USER = compile_later(
 )
 _LINE_END = compile_later(r"[^\r\n]{0,200}(?:\r?\n|$)")
 _LAST_NAME = {only: compile_later(rf"(?P<name>{NAME_WORDS[only]})(?!\w)") for only in (True, False)}
+_PASSWORDS = {
+    only: "|".join(map(re.escape, filter(is_password_name, secret_names(ascii_only=only)))) for only in (True, False)
+}
+_PASSWORD_NAMED = {
+    only: compile_later(rf"(?:(?<![a-z])|(?=pass))(?:{names})(?![a-rt-z])|\.login\(")
+    for only, names in _PASSWORDS.items()
+}
+"""The name of a password, not as the end of a word, or a call that logs in."""
+_SAYS: Final = (
+    r"(?:\s?(?:[:=\u2014\u2192(]|-{1,2}>|=>)|['\u2019]s(?:\snow)?(?=\s)"
+    r"|\s(?:is|was|ist|lautet|est|es|\u00e9|\u00e8)(?:\s(?:now|jetzt|maintenant|ahora))?:?(?=\s))"
+)
+_BESIDE: Final = r"[\s\"'`*<\u201e\u201c\u00ab]{0,6}"
+_PAT = compile_later(
+    r"pat(?<!\wpat)(?<![a-z0-9]-pat)s?(?!\w)(?:\s(?:for|of|on|in|from|to|f\u00fcr|pour|para)\s[^\s:=]{1,30}(?:\s[^\s:=]{1,30}){0,2}?)?"
+    rf"[\"'`*_)\]]{{0,4}}(?:{_SAYS}|,?(?=\s)){_BESIDE}(?P<value>[a-z0-9+/=._~-]{{20,256}})"
+)
+"""A personal access token without a form of its own, as Azure DevOps, Jira and Bitbucket have issued them."""
+_DONE: Final = (
+    r"leaked|exposed|compromised|stolen|rotated|revoked|changed|reset|renewed|updated|replaced|regenerated|reissued|recreated"
+    r"|committed|pushed|published|posted|printed|logged|lost|expired|invalid(?:ated)?|disabled|wrong|rejected|blocked|ge\u00e4ndert"
+    r"|geleakt|zur\u00fcckgesetzt|erneuert|rotiert|ersetzt|abgelaufen|chang\u00e9e?|r\u00e9initialis\u00e9e?|renouvel\u00e9e?|expir\u00e9e?"
+    r"|cambiad[oa]|filtrad[oa]|rotad[oa]|caducad[oa]|renovad[oa]"
+)
+_NEW: Final = (
+    r"(?:new|old|former|current|updated|correct|right|actual|real|neue[sr]?|alte[sr]?|aktuelle[sr]?|nouveau|nouvelle|ancien(?:ne)?"
+    r"|nuev[oa]|vieja?|anterior|nuov[oa]|nov[oa]|nieuwe)(?:\s(?:one|value|wert|valeur|valor))?"
+)
+_TOLD_LATER = compile_later(
+    rf"(?<![\w-])(?:(?:{_DONE})(?:\s[^\s:=(]{{1,20}}){{0,4}}?|{_NEW}|it|neu|nouveau){_SAYS}{_BESIDE}"
+    r"(?P<value>[^\s\"'`*()<>]{6,255})"
+)
+"""What is said of a secret stands between its name and its value: ``The key was leaked: …``, ``… New one: …``."""
+_NAMED = {only: compile_later(rf"(?<![a-z])(?:{NAME_WORDS[only]}|key|pat)s?(?!\w)") for only in (True, False)}
+_BEFORE_TOLD: Final = 160
 _COPULAS: Final = (
-    " is ",
-    " was ",
-    " as ",
-    " at ",
-    " when ",
-    " if ",
-    " where ",
-    " ist ",
-    " war ",
-    " als ",
-    " est ",
-    " es ",
-    " como ",
-    " \u00e9 ",
-    " \u00e8 ",
+    *(" is ", " was ", " as ", " at ", " when ", " if ", " where ", " ist ", " war ", " als ", " est ", " es "),
+    *(" como ", " \xe9 ", " \xe8 "),
 )
 _CONTEXT_CHARS: Final = 48
 _SAID_BEFORE = compile_later(
@@ -207,24 +223,8 @@ _CODE = compile_later(
     r"(?P<code>\d{4} \d{4}|[a-z0-9]{4,12}(?:-[a-z0-9]{4,12}){0,7})(?![\w@:=-]|[./]\w)"
 )
 _RECOVERY_MARKS: Final = (
-    *(
-        "recover",
-        "rescue",
-        "one-time",
-        "sicherung",
-        "sauvegarde",
-        "backup",
-        "back-up",
-        "scratch",
-        "emergenc",
-        "2fa",
-        "mfa",
-        "wieder",
-        "notfall",
-        "ersatz",
-        "secours",
-    ),
-    *("r\u00e9cup", "re\u0301cup", "recup", "respaldo", "herstel"),
+    *("recover", "rescue", "one-time", "sicherung", "sauvegarde", "backup", "back-up", "scratch", "emergenc", "2fa"),
+    *("mfa", "wieder", "notfall", "ersatz", "secours", "r\xe9cup", "re\u0301cup", "recup", "respaldo", "herstel"),
 )
 _MAX_CODES: Final = 64
 _BOT_TOKEN = compile_later(
@@ -256,7 +256,8 @@ def pair_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             loose, blank = user["loose"] is not None or not pair["sign"], user["loose"] == ""
             done = start + len(value)  # further words in the same run are parts of this value
             sure = not loose or (
-                user["loose"] is None and (user["glued"] or pair[0].startswith("creds")) and _SURE_PAIR.match(pair[0])
+                user["loose"] is None
+                and ("@" in user[0] or ((user["glued"] or pair[0].startswith("creds")) and _SURE_PAIR.match(pair[0])))
             )
             if may_be_value(plain, start, start + len(value)) and (
                 (not blank and (pair["sign"] or user["glued"]) and is_signed_credential(value))
@@ -277,7 +278,8 @@ def pair_values(plain: str, folded: str) -> Iterator[SecretSpan]:
 
 def account_values(plain: str, folded: str) -> Iterator[SecretSpan]:
     """Yield the passwords of ``admin / …`` and ``root:…``, and of ``… / … to log in``."""
-    if any(mark in folded for mark in _ACCOUNT_MARKS):
+    signed = "/" in plain or ":" in plain
+    if signed and any(mark in folded for mark in _ACCOUNT_MARKS):
         for account in windowed_matches(_ACCOUNT, folded, _REACH):
             start = account.end()
             if (before := folded[account.start() - 1 : account.start()]).isalnum() or before in _INSIDE:
@@ -288,14 +290,17 @@ def account_values(plain: str, folded: str) -> Iterator[SecretSpan]:
                 end -= 1
             if end - start <= MAX_CHECKED_CHARS and is_users_password(plain[start:end], path=not account["no_path"]):
                 yield "password", start, end
-    if any(mark in folded for mark in _PURPOSES):
+    if signed and any(mark in folded for mark in _PURPOSES):
         for purpose in windowed_matches(_TO_LOG_IN, folded, _REACH):
             near = max(0, purpose.start() - 2 * _CONTEXT_CHARS)
             if pair := _PAIR_BEFORE.search(plain, near, purpose.start()):
                 yield from _login_password(plain, pair, spoken=pair["apart"] is not None)
     if any(mark in folded for mark in _LOGINS):
         for pair in windowed_matches(_LOGGED_IN, folded, _REACH):
-            yield from _login_password(plain, pair, spoken=ends_there(plain, pair.end()))
+            if not pair["apart"]:
+                yield from _login_password(plain, pair, spoken=ends_there(plain, pair.end()))
+            elif is_users_password(plain[slice(*pair.span("value"))], path=True) or is_irregular(pair["value"]):
+                yield "password", pair.start("value"), secret_end(plain, *pair.span("value"))
 
 
 def _login_password(plain: str, pair: re.Match[str], *, spoken: bool) -> Iterator[SecretSpan]:
@@ -350,6 +355,39 @@ def values_said_first(plain: str, folded: str) -> Iterator[SecretSpan]:
     for name in windowed_matches(_LAST_NAME[folded.isascii()], folded, _REACH):
         if value := _value_said_before(plain, folded, *name.span(), password=is_password_name(name["name"])):
             yield "password" if is_password_name(name["name"]) else "credential", *value
+
+
+def app_passwords(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield app passwords in groups of four letters and digits that are near the name of a password, or in a login."""
+    for start, end in groups_of_four(plain):
+        around = folded[max(0, start - 2 * _CONTEXT_CHARS) : start], folded[end : end + _CONTEXT_CHARS]
+        if any(_PASSWORD_NAMED[each.isascii()].search(each) for each in around):
+            yield "password", start, end
+
+
+def access_tokens(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield the personal access tokens of ``PAT: …``."""
+    for found in windowed_matches(_PAT, folded, _REACH):
+        start = found.start("value")
+        end = trimmed_end(plain, start, found.end("value"))
+        if is_token(plain[start:end]):
+            yield "credential", start, end
+
+
+def values_told_later(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield the values of ``the token was leaked: …`` and ``the password was changed. The new one is …``."""
+    for found in windowed_matches(_TOLD_LATER, folded, _REACH):
+        start, end = found.span("value")
+        end = secret_end(plain, start, end)
+        value = plain[start : trimmed_end(plain, start, end)]
+        sure = is_token(value)
+        if not sure and not (is_users_password(plain[start:end], path=False) or is_signed_credential(value)):
+            continue
+        before = folded[max(0, found.start() - _BEFORE_TOLD) : found.start()]
+        if _PASSWORD_NAMED[before.isascii()].search(before):
+            yield "password", start, end
+        elif sure and _NAMED[before.isascii()].search(before):
+            yield "credential", start, end
 
 
 def bot_tokens(plain: str) -> Iterator[SecretSpan]:
