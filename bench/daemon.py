@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 
@@ -41,6 +41,20 @@ class Address(msgspec.Struct, frozen=True):
     host: str
     port: int
     pid: int
+
+
+class StoredVectors(NamedTuple):
+    """The first model, the memories, and how many have a vector of it and a second one; None = no second model."""
+
+    model: str
+    memories: int
+    first: int
+    second: int | None
+
+    @property
+    def complete(self) -> bool:
+        """True if every memory has all its vectors."""
+        return min(self.first, self.memories if self.second is None else self.second) >= self.memories
 
 
 class Daemon:
@@ -145,15 +159,20 @@ class Daemon:
         """
         until = time.monotonic() + within_s
         while True:
-            health = self.get("/api/embeddings/health")
-            model = str(health["config"]["model"])
-            detail = {check["name"]: check["detail"] for check in health["checks"]}
-            embedded, second = detail["model-drift"]["byModel"].get(model, 0), detail["coverage"].get("second")
-            if embedded >= health["total"] and (second is None or (second >= embedded and self._compares_second())):
-                return model
+            stored = self.vectors()
+            if stored.complete and (stored.second is None or self._compares_second()):
+                return stored.model
             if time.monotonic() > until:
-                raise DaemonFailed(f"after {within_s:.0f} s not every memory has its vectors: {detail}")
+                raise DaemonFailed(f"after {within_s:.0f} s not every memory has its vectors: {stored}")
             time.sleep(0.1)
+
+    def vectors(self) -> StoredVectors:
+        """Return how many memories have which vectors."""
+        health = self.get("/api/embeddings/health")
+        model = str(health["config"]["model"])
+        detail = {check["name"]: check["detail"] for check in health["checks"]}
+        first, second = detail["model-drift"]["byModel"].get(model, 0), detail["coverage"].get("second")
+        return StoredVectors(model, health["total"], first, second)
 
     def _compares_second(self) -> bool:
         """Return whether a recall compares second vectors: the model for queries is loaded after the first one."""

@@ -81,6 +81,7 @@ class Bench:
                     self.found["imports"][str(size)] = imported
                 warm_up(subject, plan.seconds)
                 self.found["sizes"][str(size)] = {
+                    **self._complete_vectors(),
                     **{
                         f"{clients} clients": measure_recall(subject, clients, plan.seconds)
                         for clients in RECALL_CLIENTS
@@ -104,6 +105,19 @@ class Bench:
         self._daemon.start()
         self.found.setdefault("ready_s", {})[str(size)] = round(self._daemon.ready_s, 3)
         self._subject.say(f"ready in {self._daemon.ready_s:.2f} s with {size:,} memories")
+
+    def _complete_vectors(self) -> dict[str, Any]:
+        """Wait until every memory has all its vectors; measure recalls while second ones are made, and the rate."""
+        if self._daemon.vectors().complete:
+            return {}
+        beside = measure_recall(self._subject, 1, self._plan.seconds)
+        before, began = self._daemon.vectors().second, time.monotonic()
+        self._daemon.wait_for_vectors()
+        took_s, after = time.monotonic() - began, self._daemon.vectors().second
+        if before is None or after is None:
+            return {}
+        self._subject.say(f"{after - before:,} second vectors made in {took_s:.1f} s")
+        return {"beside second vectors": beside, "second_vectors_per_s": round((after - before) / took_s, 1)}
 
     def _footprint(self) -> dict[str, Any]:
         time.sleep(SETTLE_S)

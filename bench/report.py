@@ -92,7 +92,17 @@ def _recall_lines(size: int, figures: dict[str, Any], floors: dict[str, Any]) ->
     least = _recall_floor(floors, size)
     label = f"recall at {size:,}"
     kinds: dict[str, Spread] = alone["by_kind_ms"]
+    beside = figures.get("beside second vectors")
     return [
+        *(
+            ()
+            if beside is None
+            else (
+                Line(f"second vectors at {size:,}, no requests", figures["second_vectors_per_s"], "/s", least=250),
+                Line(f"{label}, while second vectors are made, p50", beside["latency_ms"].p50, "ms"),
+                Line(f"{label}, while second vectors are made, p95", beside["latency_ms"].p95, "ms"),
+            )
+        ),
         Line(f"{label}, p50", alone["latency_ms"].p50, "ms", limit=p50, floor=least and least[0]),
         Line(f"{label}, p95", alone["latency_ms"].p95, "ms", limit=p95, floor=least and least[1]),
         Line(f"{label}, p99", alone["latency_ms"].p99, "ms"),
