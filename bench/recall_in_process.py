@@ -33,13 +33,16 @@ from rich.table import Table
 from bench.figures import Spread, circumstances, spread, write_result
 from bench.texts import Asked, Made, Texts
 from signet_actors.config.schema import Config
+from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.query_words import dense_query
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.message import Failure, Principal
+from signet_actors.protocol.pipeline import FindUnembedded, SecondVector, StoreSecondVectors, UnembeddedFound
 from signet_actors.protocol.searcher import GetCommonWords, Recall, Recalled
 from signet_actors.protocol.writer import NewMemory, Remember, Vector
 from signet_actors.providers.embedded import DIMENSIONS, MODEL, EmbeddedEmbedder
+from signet_actors.providers.minilm.embedder import MiniLmEmbedder
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.searcher import recall as recipe
 from signet_actors.searcher.reader import Reader
@@ -57,20 +60,29 @@ READ_TIMEOUT_MS: Final = 120_000
 
 
 class Told:
-    """A command whose reply is only checked for a failure."""
+    """A command for the writer, and its reply."""
 
-    def __init__(self, body: Remember, frames: Sequence[bytes], number: int) -> None:
+    def __init__(self, body: Any, frames: Sequence[bytes], number: int) -> None:
         self.body = body
         self.frames = frames
         self.header = Header(f"fill-{number}", "fill", "bench", 1, 0, 1, "bench")
+        self.answer: Any = None
 
     def reply(self, body: Any, frames: Sequence[bytes] = ()) -> None:  # noqa: ARG002 - a mailbox's signature
         """Raise ValueError for a failure."""
         if isinstance(body, Failure):
             raise ValueError(f"could not fill the store: {body.detail}")  # noqa: TRY004 - no caller's mistake
+        self.answer = body
 
 
-def fill(directory: Path, memories: int, seed: int, embedder: EmbeddedEmbedder, progress: Console) -> list[Made]:
+def fill(
+    directory: Path,
+    memories: int,
+    seed: int,
+    embedder: EmbeddedEmbedder,
+    progress: Console,
+    second: MiniLmEmbedder | None = None,
+) -> list[Made]:
     """Fill the store in ``directory`` with the first ``memories`` texts of ``seed``; return a sample of them."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "memories.db"
@@ -112,9 +124,27 @@ def fill(directory: Path, memories: int, seed: int, embedder: EmbeddedEmbedder, 
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
                 if (number + 1) % 50_000 == 0:
                     progress.print(f"[dim]{number + 1:,} memories[/dim]", highlight=False)
+        if second is not None:
+            add_second_vectors(group, second)
         return sample
     finally:
         connection.close()
+
+
+def add_second_vectors(group: GroupCommit, embedder: MiniLmEmbedder) -> None:
+    """Store a second vector of each memory that has none."""
+    after, is_left = 0, True
+    while is_left:
+        asked = Told(FindUnembedded(after, ROWS_PER_COMMIT), [], -1)
+        group.commit([asked])
+        found: UnembeddedFound = asked.answer
+        vectors, frames = [], []
+        for text in found.texts:
+            frames.append(embedder.embed_text(collapsed(text.content)).astype("<f4").tobytes())
+            codes = embedder.token_codes.of_text(text.content)
+            vectors.append(SecondVector(text.memory_id, text.content_hash, codes))
+        group.commit([Told(StoreSecondVectors(vectors), frames, -2)])
+        after, is_left = found.next, found.more
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -125,7 +155,9 @@ class Question(msgspec.Struct, frozen=True):
     identifier: str | None
 
 
-def prepare(reader: Reader, embedder: EmbeddedEmbedder, asked: Sequence[Asked]) -> list[Question]:
+def prepare(
+    reader: Reader, embedder: EmbeddedEmbedder, asked: Sequence[Asked], second: MiniLmEmbedder | None = None
+) -> list[Question]:
     """Return the questions with their vectors, without the scope's common words."""
     with reader.open_snapshot() as view:
         common = recipe.common_words(reader, view, GetCommonWords(ReadScope()))
@@ -144,8 +176,14 @@ def prepare(reader: Reader, embedder: EmbeddedEmbedder, asked: Sequence[Asked]) 
             common_words_version=common.version,
             words=tuple(embedder.token_codes.of_query(query)),
         )
-        vector = embedder.embed_query(query)
-        questions.append(Question(command, [vector.astype("<f4").tobytes()], one.identifier))
+        vectors = [embedder.embed_query(query)]
+        if second is not None:
+            vectors.append(second.embed_query(query))
+            words = tuple(second.token_codes.of_query(query))
+            command = msgspec.structs.replace(
+                command, former_model=second.model, prefers_former=True, former_words=words
+            )
+        questions.append(Question(command, [vector.astype("<f4").tobytes() for vector in vectors], one.identifier))
     return questions
 
 
@@ -221,15 +259,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--memories", type=int, default=10_000)
     parser.add_argument("--questions", type=int, default=600)
     parser.add_argument("--seed", type=int, default=7, help="of the made-up texts")
+    parser.add_argument("--second", action="store_true", help="with second vectors, as the provider auto makes them")
     parser.add_argument("--store", type=Path, help="a directory to keep the store in; default: a throw-away one")
     options = parser.parse_args(arguments)
     progress = Console(stderr=True)
     console = Console(width=None if sys.stdout.isatty() else 120)
     recipe.perf_counter = time.process_time  # type: ignore[attr-defined]  # stages in CPU time
-    embedder = EmbeddedEmbedder()
+    embedder, second = EmbeddedEmbedder(), MiniLmEmbedder() if options.second else None
     with ExitStack() as stack:
         directory = options.store or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="signet-bench-")))
-        known = fill(directory, options.memories, options.seed, embedder, progress)
+        known = fill(directory, options.memories, options.seed, embedder, progress, second)
         before = time.process_time()
         engine = read_engine(directory / "memories.db")
         reader = Reader(engine, directory / "index", SystemClock(), read_timeout_ms=READ_TIMEOUT_MS)
@@ -238,7 +277,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             pass
         caught_up_s = time.process_time() - before
         asked = Texts(options.seed + 1).questions(known, options.questions + 50)
-        questions = prepare(reader, embedder, asked)
+        questions = prepare(reader, embedder, asked, second)
         for question in questions[:50]:
             answer(reader, question)
         found = {
