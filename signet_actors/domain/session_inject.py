@@ -95,12 +95,13 @@ _NEWS_RANK: Final = 4
 
 
 class Line(NamedTuple):
-    """A memory to show. ``created_at`` is ISO text. ``newer_id``: the memory that says what has changed of it since."""
+    """A memory to show. ``said_at``: when it was given its words, ISO text. ``newer_id``: the memory that says what
+    has changed of it since."""
 
     id: str
     content: str
     tags: Sequence[str]
-    created_at: str
+    said_at: str
     newer_id: str | None = None
 
 
@@ -327,7 +328,7 @@ def turn_item(text: str, said_at: str, chars: int, newer_id: str | None = None) 
 
 def _end(memory: Line) -> str:
     tags = harmless(f" [{', '.join(map(harmless, memory.tags[:MAX_TAGS]))}]") if memory.tags else ""
-    moment = local_time(memory.created_at)
+    moment = local_time(memory.said_at)
     return (
         f"{tags}{_newer(memory.newer_id)} (id {memory.id[:SHORT_ID_CHARS]}) ({moment:%b} {moment.day}, {moment.year})"
     )

@@ -149,6 +149,19 @@ def _is_of_one(value: Sequence[str]) -> bool:
     return not value or any(word in _DAYS_AND_MONTHS or any(map(str.isnumeric, word)) for word in value)
 
 
+def groups_of_versions(texts: Sequence[str]) -> list[list[int]]:
+    """Return which texts are versions of one fact: the places of two or more each, ascending."""
+    words = [_words(text) for text in texts]
+    groups: list[list[int]] = []
+    for at, each in enumerate(words):
+        group = next((group for group in groups if _differ_in_a_value(each, words[group[0]])), None)
+        if group is None:
+            groups.append([at])
+        else:
+            group.append(at)
+    return [group for group in groups if len(group) > 1]
+
+
 def newest_versions(texts: Sequence[tuple[str, int]]) -> list[int]:
     """Return which texts to keep, each given with its time, best first: of versions the newest, at the best place."""
     words = [_words(text) for text, _ in texts]

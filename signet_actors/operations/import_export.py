@@ -114,7 +114,8 @@ def _line_time(given: Given, time: Mapping[str, Any]) -> LineTime:
 class MemoryLine(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """One live memory with everything that an import restores. Absent fields have their defaults.
 
-    Times are ISO 8601. ``id`` is kept if it is a UUID that is not in use; ``agent_id`` is the owner of the memory.
+    Times are ISO 8601; ``content_at`` is that of the last edit of the content. ``id`` is kept if it is a UUID that is
+    not in use; ``agent_id`` is the owner of the memory.
     """
 
     content: Annotated[str, Content()]
@@ -137,6 +138,7 @@ class MemoryLine(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     session_id: str | None = None
     created_at: Annotated[str, Timestamp(past=True)] | None = None
     updated_at: Annotated[str, Timestamp(past=True)] | None = None
+    content_at: Annotated[str, Timestamp(past=True)] | None = None
     access_count: Annotated[int, WholeNumber()] = 0
     injected_count: Annotated[int, WholeNumber()] = 0
     last_accessed: Annotated[str, Timestamp(past=True)] | None = None

@@ -116,8 +116,14 @@ class Memory(msgspec.Struct, frozen=True):
     embedding_model: str | None
     version: int
     created_at: str
+    content_at: str | None
     updated_at: str
     updated_by: str | None
+
+    @property
+    def said_at(self) -> str:
+        """When somebody last gave it these words."""
+        return self.content_at or self.created_at
 
 
 class Job(msgspec.Struct, frozen=True):

@@ -61,8 +61,8 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
     ``source``: hybrid, keyword, vector, or hint (only a question stored as a hint for it matched). ``content_length``:
     the length of the whole content in characters, None if ``content`` is not cut. ``relevance``: in [0, 1], comparable
     between queries (docs/quality.md "Relevance"). ``explanation``: only if the request wants it. ``own_ms``: when it
-    occurred, or else was created, in milliseconds since 1970; 0 where it is not known. ``content_version``: the version
-    since which it has these words. ``newer_id``: the memory that says what has changed of it since.
+    occurred, or else was given its words, in milliseconds since 1970; 0 where it is not known. ``content_version``: the
+    version since which it has these words. ``newer_id``: the memory that says what has changed of it since.
     """
 
     id: str
@@ -91,6 +91,12 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
     source_type: str | None = None
     source_path: str | None = None
     newer_id: str | None = None
+    content_at: str | None = None
+
+    @property
+    def said_at(self) -> str:
+        """When somebody last gave it these words."""
+        return self.content_at or self.created_at
 
     @property
     def wording(self) -> Wording:

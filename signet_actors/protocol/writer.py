@@ -162,6 +162,7 @@ class ImportLine(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str | None = None
     session_id: str | None = None
     updated_at: str | None = None
+    content_at: str | None = None
     access_count: int = 0
     injected_count: int = 0
     last_accessed: str | None = None

@@ -56,6 +56,8 @@ class MemoryColumns:
         self.pinned: Mask = np.zeros(0, np.bool_)
         self.importance: npt.NDArray[np.float64] = np.zeros(0, np.float64)
         self.created_ms: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self.content_ms: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        """When the row was given its present words: when it was created, or its content was last edited."""
         self.embedding_seq: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self.tokens: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         """Number of tokens of the indexed text, 0 for a row that is not indexed."""
@@ -256,6 +258,7 @@ class MemoryColumns:
             self._codes[name][at] = [dictionary.setdefault(text, len(dictionary)) for text in getattr(rows, name)]
         self.pinned[at] = np.array(rows.pinned) == 1
         self.importance[at], self.created_ms[at] = rows.importance, rows.created_ms
+        self.content_ms[at] = rows.content_ms
         self.embedding_seq[at] = rows.embedding_seq
 
     def _count(self, at: Seqs, sign: int) -> None:
@@ -274,7 +277,8 @@ class MemoryColumns:
             return wider
 
         self.live, self.pinned = grown(self.live), grown(self.pinned)
-        self.importance, self.created_ms = grown(self.importance), grown(self.created_ms)
+        self.importance = grown(self.importance)
+        self.created_ms, self.content_ms = grown(self.created_ms), grown(self.content_ms)
         self.embedding_seq, self.tokens, self._digest = map(grown, (self.embedding_seq, self.tokens, self._digest))
         self.content_code, self.content_version = grown(self.content_code), grown(self.content_version)
         self._codes = {name: grown(array) for name, array in self._codes.items()}

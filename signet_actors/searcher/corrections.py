@@ -67,12 +67,12 @@ class Corrections:
 
     def newest(self, seq: int, content: str) -> RecallableRow | None:
         """Return the newest memory that says what has changed of the row with this content, None if there is none."""
-        return self.newest_since(int(self._reader.columns.created_ms[seq]), content, seq)
+        return self.newest_since(int(self._reader.columns.content_ms[seq]), content, seq)
 
     def newest_since(self, said_ms: int, content: str, seq: int | None = None) -> RecallableRow | None:
         """Return the newest memory after this time that says what has changed of the content."""
-        created = self._reader.columns.created_ms
-        newer = self._changes[created[self._changes] > said_ms]
+        times = self._reader.columns.content_ms
+        newer = self._changes[times[self._changes] > said_ms]
         if not len(newer):
             return None
         near, standing = self._nearest(seq, newer)
@@ -85,7 +85,7 @@ class Corrections:
         passing = near[about | by_name]
         if not len(passing):
             return None
-        newest = int(passing[np.lexsort((passing, created[passing]))[-1]])
+        newest = int(passing[np.lexsort((passing, times[passing]))[-1]])
         return recalled_by_seq(self._snapshot, self._read, self._filters, [newest]).get(newest)
 
     def _subjects(self, rows: Seqs) -> list[Subject]:

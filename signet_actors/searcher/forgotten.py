@@ -1,13 +1,14 @@
 """What was forgotten is not told without being asked for, from the transcripts of the sessions that said it.
 
-A forgotten memory counts for as long as its row is kept, unless a live one says what the text says: a newer version of
-it, or the same again.
+A forgotten memory counts for as long as its row is kept, and what a memory said before an edit for as long as its
+history is, unless a live memory says what the text says: a newer version of it, or the same again.
 
 Source: docs/concepts.md "What happens later"; docs/guides/hooks.md "Each prompt".
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from signet_actors.domain.said_again import (
@@ -24,7 +25,7 @@ from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads.contents import beginnings, contents_by_seq
-from signet_actors.store.reads.tombstones import last_forgotten
+from signet_actors.store.reads.tombstones import former_beginnings, former_texts, last_forgotten
 
 _MOST_KNOWN: Final = 4000
 _COMPARED: Final = 8
@@ -32,20 +33,28 @@ _COMPARED: Final = 8
 
 
 class Forgotten:
-    """The forgotten memories of an agent in a project, and those without a project."""
+    """The forgotten memories of an agent in a project and of those without a project, and their texts before edits."""
 
     def __init__(self, reader: Reader, snapshot: Snapshot, read: ReadScope, filters: Filters) -> None:
         self._reader, self._snapshot, self._read, self._filters = reader, snapshot, read, filters.projects
         reader.columns.sync(snapshot)
-        rows = last_forgotten(snapshot, read, self._filters)
-        known, generation = reader.statements, reader.columns.generation
-        missing = [(seq, version) for seq, version in rows if (generation, seq, version) not in known]
+        generation = reader.columns.generation
+        rows = [(generation, *wording) for wording in last_forgotten(snapshot, read, self._filters)]
+        keys: list[tuple[int, ...]] = [*rows, *((event,) for event in former_texts(snapshot, read, self._filters))]
+        known = reader.statements
+        missing = [key for key in keys if key not in known]
         if len(known) + len(missing) > _MOST_KNOWN:
             known.clear()
-            missing = rows
-        texts = beginnings(snapshot, [seq for seq, _ in missing], MOST_CHARS) if missing else {}
-        known |= {(generation, seq, version): statement_of(texts[seq]) for seq, version in missing}
-        self._statements = {seq: known[generation, seq, version] for seq, version in rows}
+            missing = keys
+        known |= {key: statement_of(text) for key, text in self._texts(missing).items()}
+        self._statements = {key: known[key] for key in keys}
+
+    def _texts(self, keys: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], str]:
+        """Return the text of each: of a wording of a memory, or of what an event has changed."""
+        wordings, events = [key for key in keys if len(key) > 1], [key[0] for key in keys if len(key) == 1]
+        rows = beginnings(self._snapshot, [key[1] for key in wordings], MOST_CHARS) if wordings else {}
+        former = former_beginnings(self._snapshot, events, MOST_CHARS) if events else {}
+        return {**{key: rows[key[1]] for key in wordings}, **{(event,): text for event, text in former.items()}}
 
     def tells(self, text: str) -> bool:
         """Return whether the text says what a forgotten memory says."""
@@ -58,14 +67,14 @@ class Forgotten:
 
     def _said_in(self, text: str) -> list[Statement]:
         passage = passage_of(text)
-        said = [(seq, each) for seq, each in self._statements.items() if says(passage, each)]
-        return [each for seq, each in said if not self._is_live(seq, each, passage)]
+        said = [(key, each) for key, each in self._statements.items() if says(passage, each)]
+        return [each for key, each in said if not self._is_live(key, each, passage)]
 
-    def _is_live(self, seq: int, said: Statement, passage: Passage) -> bool:
+    def _is_live(self, key: tuple[int, ...], said: Statement, passage: Passage) -> bool:
         """Return whether a live memory says as much of the passage about the same."""
         reader, snapshot = self._reader, self._snapshot
         allowed = reader.allowed_rows(snapshot, self._read, self._filters)
-        text = beginnings(snapshot, [seq], MOST_CHARS)[seq]
+        text = self._texts([key])[key]
         hits = reader.keyword.search(snapshot, text, allowed, pool=_COMPARED)
         live = contents_by_seq(snapshot, self._read, hits.seqs[:_COMPARED].tolist())
         return any(says_rather(passage, statement_of(content), said) for content in live.values())

@@ -79,6 +79,7 @@ def recalled_row(
         visibility=row.visibility,
         agent_id=row.agent_id,
         created_at=row.created_at,
+        content_at=row.content_at,
         session_id=row.session_id,
         source_id=row.source_id,
         source_type=row.source_type,

@@ -13,13 +13,15 @@ import numpy.typing as npt
 
 SHARE: Final = 0.03
 """Scores that differ by less than this share of the greater one are near."""
+SHARE_OF_VERSIONS: Final = 1.0
+"""Of texts that differ in one value the scores tell nothing: a model may find one value much nearer than another."""
 ROWS: Final = 20
 """So many of the best rows are compared."""
 
 Floats = npt.NDArray[np.float64]
 
 
-def near_groups(scores: Sequence[float], covered: Sequence[int]) -> list[list[int]]:
+def near_groups(scores: Sequence[float], covered: Sequence[int], share: float = SHARE) -> list[list[int]]:
     """Return the rows of each group of two or more with near scores that cover the same words; best first.
 
     ``scores`` descend, each beside a code of the words that its row covers, 0 for none: such a row is in no group. A
@@ -30,7 +32,7 @@ def near_groups(scores: Sequence[float], covered: Sequence[int]) -> list[list[in
     open_groups: dict[int, list[int]] = {}
     for at, (score, code) in enumerate(zip(scores, covered, strict=True)):
         group = open_groups.get(code)
-        if group is not None and score > scores[group[0]] * (1 - SHARE):
+        if group is not None and score > scores[group[0]] * (1 - share):
             group.append(at)
         elif code and score > 0:
             open_groups[code] = [at]

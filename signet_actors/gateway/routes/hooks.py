@@ -383,7 +383,7 @@ async def _stored_already(call: Call[PreCompactionRequest], session: HookSession
             found = await call.ask_searcher(query)
     except (SignetError, TimeoutError):
         return ""
-    lines = [Line(memory.id, memory.content, memory.tags, memory.created_at) for memory in found.memories]
+    lines = [Line(memory.id, memory.content, memory.tags, memory.said_at) for memory in found.memories]
     shown = memory_lines(lines, REFERENCE_CHARS)
     if shown.ids and not call.state.config.memory.pipeline_v2.mutations_frozen:
         # The summary may repeat them in other words: the pipeline then knows that the model was shown them.

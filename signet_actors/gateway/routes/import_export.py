@@ -335,6 +335,7 @@ def _line(call: Call[Any], number: int, body: Mapping[str, Any], redactor: _Batc
         id=fields.id.lower() if fields.id is not None and _UUID.fullmatch(fields.id.lower()) else None,
         session_id=fields.session_id,
         updated_at=fields.updated_at,
+        content_at=fields.content_at,
         access_count=fields.access_count,
         injected_count=fields.injected_count,
         last_accessed=fields.last_accessed,

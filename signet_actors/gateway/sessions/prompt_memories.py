@@ -211,4 +211,4 @@ def _turns(found: Recalled, terms: PromptTerms, told: Collection[str], chars: in
 
 
 def _line(row: RecalledRow) -> Line:
-    return Line(row.id, row.content, row.tags, row.created_at, row.newer_id)
+    return Line(row.id, row.content, row.tags, row.said_at, row.newer_id)

@@ -134,7 +134,7 @@ async def _full_start(
     candidates = [*found.memories, *found.used]
     if found.summary is not None and found.summary.id == recovery.summary:
         candidates.append(found.summary)
-    texts = [(memory.content, epoch_ms(memory.created_at) or 0) for memory in candidates]
+    texts = [(memory.content, epoch_ms(memory.said_at) or 0) for memory in candidates]
     newest = await asyncio.to_thread(newest_versions, texts)
     candidates = [candidates[at] for at in newest]
     notices = notifications_now(state)
@@ -254,7 +254,7 @@ def _read_workspace(
 
 
 def _line(newer: Mapping[str, str], memory: Memory) -> Line:
-    return Line(memory.id, memory.content, memory.tags, memory.created_at, newer.get(memory.id))
+    return Line(memory.id, memory.content, memory.tags, memory.said_at, newer.get(memory.id))
 
 
 def _shown(memory: Memory) -> StartMemory:

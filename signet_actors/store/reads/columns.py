@@ -13,7 +13,7 @@ BATCH = 20_000
 _SELECT = (
     "SELECT m.seq, m.is_deleted, m.agent_id, m.visibility, coalesce(m.scope, ''), coalesce(m.project, ''), m.type,"
     " coalesce(m.who, ''), coalesce(m.source_type, ''), coalesce(m.session_id, ''), m.pinned, m.importance,"
-    " coalesce({}, 0), coalesce(m.embedding_seq, 0), coalesce(m.type_source, ''), m.content_version,"
+    " coalesce({}, 0), coalesce({}, 0), coalesce(m.embedding_seq, 0), coalesce(m.type_source, ''), m.content_version,"
     " m.content_sha256, m.tags, d.sz FROM memories m LEFT JOIN {} d ON d.id = m.seq"
 )
 _FROM = f"{_SELECT} WHERE m.seq >= :seq ORDER BY m.seq LIMIT {BATCH}"
@@ -38,6 +38,7 @@ class ColumnsOfRows(NamedTuple):
     pinned: Sequence[int]
     importance: Sequence[float]
     created_ms: Sequence[int]
+    content_ms: Sequence[int]
     embedding_seq: Sequence[int]
     type_source: Sequence[str]
     content_version: Sequence[int]
@@ -67,15 +68,19 @@ def changed_after(snapshot: Snapshot, change: int) -> list[int]:
 def from_seq(snapshot: Snapshot, seq: int) -> ColumnsOfRows | None:
     """Return at most ``BATCH`` rows from ``seq`` on in order of ``seq``, None if there are none."""
     dialect = snapshot.dialect
-    sql = _FROM.format(dialect.unix_ms("m.created_at"), dialect.text_sizes)
+    sql = _FROM.format(*_times(dialect), dialect.text_sizes)
     return _by_column(dialect, snapshot.rows(sql, {"seq": seq}))
 
 
 def of_seqs(snapshot: Snapshot, seqs: Sequence[int]) -> ColumnsOfRows | None:
     """Return the rows with these ``seq`` that exist, None if none does."""
     dialect = snapshot.dialect
-    sql = _OF.format(dialect.unix_ms("m.created_at"), dialect.text_sizes, dialect.members("seqs"))
+    sql = _OF.format(*_times(dialect), dialect.text_sizes, dialect.members("seqs"))
     return _by_column(dialect, snapshot.rows(sql, {"seqs": dialect.listed(seqs)}))
+
+
+def _times(dialect: Dialect) -> tuple[str, str]:
+    return dialect.unix_ms("m.created_at"), dialect.unix_ms("coalesce(m.content_at, m.created_at)")
 
 
 def _by_column(dialect: Dialect, rows: list[tuple[Any, ...]]) -> ColumnsOfRows | None:

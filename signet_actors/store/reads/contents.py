@@ -21,7 +21,7 @@ _CONTENTS = f"SELECT m.seq, m.content {_LISTED} AND m.is_deleted = 0 AND {{}}"
 _BEGINNINGS = f"SELECT m.seq, substr(m.content, 1, :chars) {_LISTED}"
 _RECALLED = (
     "SELECT m.seq, m.id, m.content, m.type, m.tags, m.pinned, m.importance, m.who, m.project, m.scope,"
-    f" m.visibility, m.agent_id, m.created_at, m.session_id, m.source_id, m.source_type,"
+    f" m.visibility, m.agent_id, m.created_at, m.content_at, m.session_id, m.source_id, m.source_type,"
     f" m.source_path {_LISTED} AND m.is_deleted = 0 AND {{}}"
 )
 _SIZES = f"SELECT m.seq, octet_length(m.content) {_LISTED}"
@@ -45,6 +45,7 @@ class RecallableRow(NamedTuple):
     visibility: str
     agent_id: str
     created_at: str
+    content_at: str | None
     session_id: str | None
     source_id: str | None
     source_type: str | None

@@ -1,7 +1,8 @@
-"""Forgotten memories whose rows are still stored."""
+"""What memories do not say any more: forgotten ones whose rows are still stored, and texts before an edit."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from signet_actors.protocol.memories import Filters, ReadScope
@@ -13,9 +14,30 @@ _FORGOTTEN: Final = (
     "SELECT m.seq, m.content_version FROM memories m WHERE m.is_deleted = 1 AND {}"
     f" ORDER BY m.deleted_at DESC LIMIT {_MOST}"
 )
+_FORMER: Final = (
+    "SELECT h.seq FROM memories m CROSS JOIN memory_history h WHERE h.memory_id = m.id AND m.content_at IS NOT NULL"
+    " AND h.event = 'updated' AND h.old_content <> h.new_content AND {}"
+    f" ORDER BY m.content_at DESC, h.seq DESC LIMIT {_MOST}"
+)
+_FORMER_BEGINNINGS: Final = (
+    "SELECT h.seq, substr(h.old_content, 1, :chars) FROM ({}) i CROSS JOIN memory_history h WHERE h.seq = i.value"
+)
 
 
 def last_forgotten(snapshot: Snapshot, read: ReadScope, filters: Filters) -> list[tuple[int, int]]:
     """Return row number and version of the words of those that the agent could read, the last ones."""
     where, bindings = conjunction(readable_in_any_scope(snapshot, read.agent_id), matching(snapshot.dialect, filters))
     return [(seq, version) for seq, version in snapshot.rows(_FORGOTTEN.format(where), bindings)]
+
+
+def former_texts(snapshot: Snapshot, read: ReadScope, filters: Filters) -> list[int]:
+    """Return the events that changed the words of memories that the agent can or could read, the last ones."""
+    where, bindings = conjunction(readable_in_any_scope(snapshot, read.agent_id), matching(snapshot.dialect, filters))
+    return [event for (event,) in snapshot.rows(_FORMER.format(where), bindings)]
+
+
+def former_beginnings(snapshot: Snapshot, events: Sequence[int], chars: int) -> dict[int, str]:
+    """Return the first characters of the words before each of these events."""
+    dialect = snapshot.dialect
+    bindings = {"events": dialect.listed(events), "chars": chars}
+    return dict(snapshot.rows(_FORMER_BEGINNINGS.format(dialect.members("events")), bindings))

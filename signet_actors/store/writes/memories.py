@@ -106,6 +106,7 @@ class MemoryRow(NamedTuple):
     embedding_model: str | None
     embedding_seq: int | None
     created_at: str
+    content_at: str | None
     updated_at: str
     updated_by: str
     access_count: int

@@ -130,6 +130,7 @@ def insert(
             embedding_model=memory.vector.model if memory.vector is not None and embedding_seq is not None else None,
             embedding_seq=embedding_seq,
             created_at=created_at,
+            content_at=None if import_line is None else import_line.content_at,
             updated_at=context.now if import_line is None else import_line.updated_at or context.now,
             updated_by=changed_by,
             access_count=0 if import_line is None else import_line.access_count,

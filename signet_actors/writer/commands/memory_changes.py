@@ -114,6 +114,7 @@ def modify(
         columns.update(
             content=new_content,
             content_version=row.version + 1,
+            content_at=context.now,
             normalized_content=normalized_content(new_content),
             content_hash=digest,
             content_sha256=hashlib.sha256(new_content.encode()).digest(),

@@ -1,0 +1,135 @@
+"""An edit of a memory is what somebody says now: newer than other versions, and what it replaced is not told again.
+
+Source: docs/quality.md "Versions of a fact"; docs/guides/hooks.md "Each prompt".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from tests.support.live_daemon import Client
+from tests.system.fact_versions import VERSIONS
+from tests.system.test_fact_versions import FACT_TIME, first
+from tests.system.test_told_after_forgetting import PROJECT, SAID, Said, forget, given, recalled, started, talk
+
+pytestmark = pytest.mark.system
+NEW_WORDS: Final = {
+    "backup3": "heron8",
+    "osprey4": "kestrel2",
+    "5433": "5434",
+    "Frankfurt": "Dublin",
+    "pnpm": "yarn",
+    "Mia": "Tariq",
+    "90": "365",
+    "Thursday": "Tuesday",
+    "tariff.example.com": "rates.example.net",
+    "tabs over": "blanks over",
+    "15": "20",
+    "checkout_v2": "checkout_v3",
+    "fixtures:7": "fixtures:9",
+    "Kormoran": "Seeadler",
+    "Lund": "Brandt",
+    "2121": "2222",
+    "300": "450",
+    "85": "92",
+    "Monday": "Friday",
+    "Pelikan": "Albatros",
+}
+
+
+def edit(client: Client, memory: str, **changes: Any) -> None:
+    client.request("PATCH", f"/api/memory/{memory}", {"reason": "corrected", **changes}).ok()
+
+
+def says(text: str, word: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?![0-9a-z])", text) is not None
+
+
+def new_text(said: Said) -> str:
+    return said.stored.replace(said.word, NEW_WORDS[said.word])
+
+
+def test_what_a_session_said_before_an_edit_is_given_with_no_prompt_and_no_start(
+    empty_rooms: Callable[[], Client],
+) -> None:
+    old, without_new, after_forgetting = [], [], []
+    for said in SAID:
+        room = empty_rooms()
+        memory = room.remember(said.stored, project=PROJECT, createdAt="2026-01-05T08:00:00Z")["id"]
+        talk(room, said)
+        edit(room, memory, content=new_text(said))
+        prompted = given(room, said)
+        old += [text for text in (prompted, started(room)) if says(text, said.word)]
+        without_new += [] if says(prompted, NEW_WORDS[said.word]) else [prompted]
+        forget(room, memory)
+        after_forgetting += [text for text in (given(room, said), started(room)) if says(text, said.word)]
+        assert said.word in recalled(room, said)  # who asks is told what was said
+    assert (old, without_new, after_forgetting) == ([], [], [])
+
+
+def test_an_edit_that_leaves_the_fact_as_it_is_takes_nothing_from_a_session(empty_rooms: Callable[[], Client]) -> None:
+    untold = []
+    for said in SAID:
+        room = empty_rooms()
+        memory = room.remember(f"{said.stored}!", project=PROJECT)["id"]
+        talk(room, said)
+        edit(room, memory, content=said.stored)
+        if "earlier session" not in given(room, said):
+            untold.append(said)
+    assert untold == []
+
+
+def test_an_edited_memory_is_the_newest_version(empty_rooms: Callable[[], Client]) -> None:
+    wrong = []
+    for versions in VERSIONS:
+        room = empty_rooms()
+        former, newest = versions.texts[0], versions.texts[-1]
+        memory = room.remember(f"{newest}, as a draft says", createdAt=FACT_TIME.format(1))["id"]
+        room.remember(former, createdAt=FACT_TIME.format(2))
+        edit(room, memory, content=newest)
+        inject = room.post("/api/hooks/user-prompt-submit", {"harness": "t", "userPrompt": versions.question}).ok()
+        if newest not in inject["inject"] or former in inject["inject"] or "2026-01" in inject["inject"]:
+            wrong.append((versions, inject["inject"]))
+        if first(room, versions.question) != newest:
+            wrong.append((versions, "recall"))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("change", [{"tags": "old"}, {"importance": 0.9}, {"pinned": True}, {"type": "decision"}, None])
+def test_a_change_of_other_fields_and_a_recovery_make_no_version_newer(
+    empty_rooms: Callable[[], Client], change: dict[str, Any] | None
+) -> None:
+    wrong = []
+    for versions in VERSIONS:
+        room = empty_rooms()
+        memory = room.remember(versions.texts[0], createdAt=FACT_TIME.format(1))["id"]
+        room.remember(versions.texts[-1], createdAt=FACT_TIME.format(2))
+        if change is None:
+            forget(room, memory)
+            room.post(f"/api/memory/{memory}/recover", {"reason": "right"}).ok()
+        else:
+            edit(room, memory, **change)
+        if first(room, versions.question) != versions.texts[-1]:
+            wrong.append(versions)
+    assert wrong == []
+
+
+def test_an_edited_memory_is_still_the_newest_after_an_export_and_an_import(empty_rooms: Callable[[], Client]) -> None:
+    wrong = []
+    for versions in VERSIONS:
+        room, other = empty_rooms(), empty_rooms()
+        memory = room.remember(f"{versions.texts[-1]} (draft)", createdAt=FACT_TIME.format(1))["id"]
+        room.remember(versions.texts[0], createdAt=FACT_TIME.format(2))
+        edit(room, memory, content=versions.texts[-1])
+        lines = [json.loads(line) for line in room.get("/api/memory/export").raw.splitlines()]
+        moved = "".join(json.dumps({**line, "id": str(uuid.uuid4()), "agentId": None}) + "\n" for line in lines)
+        other.request("POST", "/api/memory/import", moved.encode()).ok()
+        if first(other, versions.question) != versions.texts[-1]:
+            wrong.append(versions)
+    assert wrong == []
