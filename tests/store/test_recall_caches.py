@@ -214,6 +214,7 @@ class TestFirstPass:
     def filled(self, room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> StoreRoom:
         """A store that counts as large, so that signs choose the candidates."""
         monkeypatch.setattr(vector_leg, "_WHOLE_PRODUCT_BELOW", 0)
+        monkeypatch.setattr(vector_leg, "_PROJECTION_BELOW", 1)
         monkeypatch.setattr(vector_leg, "_EXACT_BELOW", 0)
         monkeypatch.setattr(vector_leg, "_CANDIDATES_MIN", 0)
         monkeypatch.setattr(vector_leg, "_CANDIDATES_PER_HIT", 6)
@@ -299,7 +300,7 @@ class TestFirstPass:
     def test_a_file_that_grows_fourfold_gets_a_new_centre_and_forgets_no_vector(
         self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(vector_leg, "_CENTRE_RECORDS", 16)
+        monkeypatch.setattr(vector_leg, "_PROJECTION_BELOW", 16)
         rng = random.Random(6)
         with filled.reader.open_snapshot() as view:
             filled.reader.sync(view)
@@ -320,10 +321,31 @@ class TestFirstPass:
             shares.append(len(set(self.nearest(filled.reader, query, 20)) & set(self.truth(filled, query, 20))) / 20)
         assert np.mean(shares) >= 0.85  # of 1,100 rows in eight bits
 
+    def test_a_file_that_outgrows_components_gets_signs_and_forgets_no_vector(
+        self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(vector_leg, "_WHOLE_PRODUCT_BELOW", 8)
+        monkeypatch.setattr(vector_leg, "_PROJECTION_BELOW", 512)
+        rng = random.Random(8)
+        with filled.reader.open_snapshot() as view:
+            filled.reader.sync(view)
+            leg = filled.reader.vector_leg(view, MODEL, DIMENSIONS)
+        assert leg is not None
+        kinds = []
+        for index in range(400):
+            query = [rng.gauss(0, 1) for _ in range(DIMENSIONS)]
+            filled.remember(f"more {index}", vector=query)
+            if index % 25 == 0:
+                assert self.nearest(filled.reader, query, 5)[0] == filled.value("SELECT max(seq) FROM memories")
+                assert leg._encoded is not None
+                kinds.append(type(leg._encoded.codes).__name__)
+        assert list(dict.fromkeys(kinds)) == ["Projection", "BinaryCodes"]
+        assert set(self.nearest(filled.reader, query, 20)) & set(self.truth(filled, query, 20))
+
     def test_new_codes_are_computed_in_steps_while_the_former_ones_answer(
         self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(vector_leg, "_CENTRE_RECORDS", 4)
+        monkeypatch.setattr(vector_leg, "_PROJECTION_BELOW", 4)
         monkeypatch.setattr(reader_module, "IN_QUERY", IN_QUERY._replace(codes=64))
         fresh = filled.open_reader()
         while not fresh.catch_up():

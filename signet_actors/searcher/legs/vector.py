@@ -1,9 +1,10 @@
 """The vector leg: nearest neighbours among the rows that the caller may read.
 
-Normally the leg searches the shared vector file: exactly up to 16,384 records; above that, the signs of the vectors
-choose candidates and only those are compared exactly. While vectors are missing in the file, as during a large import,
-a large store is searched as far as the file goes. A small one, and one whose file is unusable, is searched by the
-stored vectors: row by row if few rows are allowed, else in the ``vec0`` table, whose nearest 4,096 are filtered.
+Normally the leg searches the shared vector file: exactly up to 2,048 records. Above that, principal components choose
+candidates and only those are compared exactly; above 16,384 records the signs of the vectors do, which are smaller.
+While vectors are missing in the file, as during a large import, a large store is searched as far as the file goes. A
+small one, and one whose file is unusable, is searched by the stored vectors: row by row if few rows are allowed, else
+in the ``vec0`` table, whose nearest 4,096 are filtered.
 
 Source: docs/performance.md "Recall targets"; docs/decisions.md 5.
 """
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
 from signet_actors.searcher.legs.binary_quantization import BinaryCodes
+from signet_actors.searcher.legs.projection import Projection
 from signet_actors.searcher.vector_matrix import VectorMatrix
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import vectors
@@ -32,17 +34,20 @@ _MAX_MISSING_READS = 256
 """Up to this many allowed rows that the matrix does not have yet are read one by one; more are left out."""
 _GATHER_BELOW = 0.25
 """If a smaller share of the rows is allowed, only their vectors are gathered from the matrix."""
-_WHOLE_PRODUCT_BELOW = 16_384
-"""Up to this many records, multiplying all of them is faster than choosing candidates."""
+_WHOLE_PRODUCT_BELOW = 2048
+"""Up to this many records, multiplying all of them is as fast as choosing candidates."""
+_PROJECTION_BELOW = 16_384
+"""Up to this many records, principal components choose the candidates."""
 _EXACT_BELOW = 1024
 """Up to this many allowed rows are compared exactly, without codes."""
+_PROJECTED_PER_HIT = 5
 _CANDIDATES_MIN = 200
 _CANDIDATES_PER_HIT = 6
 _ROWS_PER_CANDIDATE = 500  # one more candidate per 500 allowed rows: in a larger set more rows lie near the best ones
 _COARSE_PER_CANDIDATE = 4
 """Number of candidates. See searcher/DESIGN.md for how many true neighbours they contain."""
-_CENTRE_RECORDS = 16_384
-"""The centre is the mean of this many records; it is computed again whenever the file has grown fourfold."""
+_SAMPLE_RECORDS = 16_384
+"""Codes are computed from a sample of at most this many records, and again whenever the file has grown fourfold."""
 _CHUNK_RECORDS = 16_384
 """Records that are indexed by row at once."""
 
@@ -65,12 +70,19 @@ NO_HITS = VectorHits(np.zeros(0, np.int64), np.zeros(0, np.float64))
 
 
 class _Encoded:
-    """The codes of the first ``records`` records, computed with the centre of the first ``span``."""
+    """The codes of the first ``records`` records, computed from a sample of the first ``span``."""
 
-    def __init__(self, span: int, centre: npt.NDArray[np.float32]) -> None:
+    def __init__(self, span: int, sample: npt.NDArray[np.float32]) -> None:
         self.span = span
-        self.codes = BinaryCodes(centre)
+        self.codes = Projection(sample) if span < _PROJECTION_BELOW else BinaryCodes(sample.mean(axis=0))
         self.records = 0
+
+    def candidates(self, query: npt.NDArray[np.float32], valid: Mask, count: int, pool: int) -> Seqs:
+        """Return so many of the ``count`` rows of ``valid`` that the ``pool`` nearest to ``query`` are among them."""
+        if isinstance(self.codes, Projection):
+            return self.codes.candidates(query, valid, _PROJECTED_PER_HIT * pool)
+        likely = _CANDIDATES_MIN + _CANDIDATES_PER_HIT * pool + count // _ROWS_PER_CANDIDATE
+        return self.codes.candidates(query, valid, likely, coarse=_COARSE_PER_CANDIDATE * likely)
 
 
 class VectorLeg:
@@ -89,7 +101,7 @@ class VectorLeg:
         # Indexed by memories.seq: the record of the newest vector, and its embeddings.seq (-1: none).
         self._record_of_row: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._embedding_of_row: npt.NDArray[np.int64] = np.zeros(0, np.int64)
-        # Only above _WHOLE_PRODUCT_BELOW records: the codes in use, and those with a better centre, until complete.
+        # Only above _WHOLE_PRODUCT_BELOW records: the codes in use, and those of a better sample, until complete.
         self._encoded: _Encoded | None = None
         self._next_encoded: _Encoded | None = None
         # By row: whether its vector of this model is of its present words, and whether it is the newest of all models.
@@ -160,8 +172,7 @@ class VectorLeg:
         if self._encoded is not None and count > _EXACT_BELOW:
             if not self._has_codes:
                 valid &= self._record_of_row[: len(valid)] < self._encoded.records
-            likely = _CANDIDATES_MIN + _CANDIDATES_PER_HIT * pool + count // _ROWS_PER_CANDIDATE
-            rows = self._encoded.codes.candidates(query, valid, likely, coarse=_COARSE_PER_CANDIDATE * likely)
+            rows = self._encoded.candidates(query, valid, count, pool)
             cosines = self._products(rows, query)
         else:
             rows = np.flatnonzero(valid)
@@ -300,11 +311,11 @@ class VectorLeg:
     def _encode(self, most: int) -> None:
         """Compute the codes of at most ``most`` records that have none.
 
-        When the file has grown fourfold, the codes with the new centre are computed beside those in use.
+        When the file has grown fourfold, the codes of the new sample are computed beside those in use.
         """
         if self._indexed_records <= _WHOLE_PRODUCT_BELOW:
             return
-        span = _CENTRE_RECORDS
+        span = _WHOLE_PRODUCT_BELOW if self._indexed_records <= _PROJECTION_BELOW else _PROJECTION_BELOW
         while 4 * span <= self._indexed_records:
             span *= 4
         if self._encoded is None:
@@ -318,8 +329,8 @@ class VectorLeg:
                 self._encoded, self._next_encoded = self._next_encoded, None
 
     def _new_codes(self, span: int) -> _Encoded:
-        # Evenly spaced among the first ``span`` records, so that all searchers compute the same centre.
-        return _Encoded(span, self.matrix.vectors[: span : span // _CENTRE_RECORDS].mean(axis=0))
+        # Evenly spaced among the first ``span`` records, so that all searchers compute the same codes.
+        return _Encoded(span, self.matrix.vectors[: span : -(-span // _SAMPLE_RECORDS)])
 
     def _extend(self, encoded: _Encoded, most: int) -> None:
         stop = min(self._indexed_records, encoded.records + most)
