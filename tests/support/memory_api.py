@@ -302,6 +302,7 @@ def memory(**changes: Any) -> Memory:
         embedding_model="test-model",
         version=2,
         created_at="2026-02-21T10:00:00.000Z",
+        content_at=None,
         updated_at="2026-02-21T10:30:00.000Z",
         updated_by="operator",
     )

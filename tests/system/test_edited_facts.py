@@ -48,6 +48,7 @@ def edit(client: Client, memory: str, **changes: Any) -> None:
 
 
 def says(text: str, word: str) -> bool:
+    text = re.sub(r"\b\d\d:\d\d\b", "", text)  # the time of the session
     return re.search(rf"(?<!\w){re.escape(word)}(?![0-9a-z])", text) is not None
 
 
