@@ -182,6 +182,10 @@ class ConfigError(SignetError):
     """The configuration is not valid."""
 
 
+class MissingKey(ConfigError):
+    """The environment of this process has no key for a provider; that of another one may have it."""
+
+
 class MutationsFrozen(SignetError):
     """Mutations are frozen (kill switch active)"""
 

@@ -206,8 +206,8 @@ def _replace(file: Path, before: str, after: str) -> None:
         replace_file(file.resolve(), after.encode(), durable=True, keep_mode=True)
 
 
-def missing_keys(config: Config, environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield a warning for each unset variable that should hold the API key of a configured provider."""
+def missing_keys(config: Config, environment: Mapping[str, str], where: str = "here") -> Iterator[str]:
+    """Yield a warning for each variable that is unset ``where`` but should hold a configured provider's API key."""
     extraction, embedding = config.memory.pipeline_v2.extraction, config.embedding
     for key, variable, used in (
         ("embedding.apiKeyEnv", embedding.api_key_env, embedding.provider == "openai"),
@@ -218,7 +218,7 @@ def missing_keys(config: Config, environment: Mapping[str, str]) -> Iterator[str
         ),
     ):
         if used and variable and not environment.get(variable, "").strip():
-            yield f"{key}: {variable} is not set here; the daemon needs it in the environment that it is started in"
+            yield f"{key}: {variable} is not set {where}; the daemon needs it in the environment that it is started in"
 
 
 def yaml_lines(mapping: Mapping[str, Any], indent: str = "") -> Iterator[str]:

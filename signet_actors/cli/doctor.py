@@ -112,6 +112,10 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
     else:
         config = loaded.config
         add_finding(DoctorFinding("configuration", OK, str(loaded.source or "no file, the defaults")))
+        if loaded.source is not None and not loaded.source.stat().st_size:
+            add_finding(
+                DoctorFinding("configuration", WARN, "the file is empty: the defaults are in effect", EDIT_CONFIG)
+            )
         for warning in loaded.warnings:
             add_finding(DoctorFinding("configuration", WARN, warning, EDIT_CONFIG))
     running = False
@@ -310,10 +314,13 @@ def provider_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     if body.get("available"):
         yield DoctorFinding("embedding", OK, model)
     else:
-        told = f"{model}: {body.get('error') or 'not available'}; until it is, recall uses keywords only"
+        problem = str(body.get("error") or "not available")
+        told = f"{model}: {problem}; until that is mended, what needs a vector is found by its words only"
         is_own = configured in ("auto", "embedded")
         remedy = "`signet logs --actor gateway`" if is_own else f"start its server, or use the built-in one: {USE_AUTO}"
-        if configured == "multilingual":
+        if "embedding.apiKeyEnv" in problem:
+            remedy = f"set the variable where the daemon is started, then `signet restart`; or {USE_AUTO}"
+        elif configured == "multilingual":
             remedy = f"`signet setup` downloads it, then `signet restart`; or {USE_AUTO}"
         yield DoctorFinding("embedding", WARN, told, remedy)
     with suppress(SignetError):  # a hint

@@ -9,6 +9,7 @@ import time
 
 import click
 
+from signet_actors.cli.config import missing_keys
 from signet_actors.cli.daemon_process import supervisor_pid
 from signet_actors.cli.exit_codes import NOT_RUNNING
 from signet_actors.cli.installed_program import is_program, other_program
@@ -133,7 +134,7 @@ def install_service(invocation: Invocation, *, yes: bool) -> bool:
     wanted, found, state = wanted_service(invocation), manager.installed(), manager.state()
     if not is_program(wanted.program):
         raise ConfigError(f"{wanted.program} is not a program; install Signet first")
-    load_config(invocation.workspace, invocation.settings)
+    config = load_config(invocation.workspace, invocation.settings).config
     Workspace(invocation.workspace).refuse_other_owner()
     text = manager.text(wanted)
     is_same = found is not None and manager.file.read_text(encoding="utf-8", errors="replace") == text
@@ -149,9 +150,18 @@ def install_service(invocation: Invocation, *, yes: bool) -> bool:
         manager.start(text)
         stays = manager.stays_after_logout()
         wait_for_service(invocation.workspace, manager, time.monotonic() + READY_S)
+    if not _has_environment_file(manager):
+        for line in missing_keys(config, (manager.installed() or wanted).variables, "for the service"):
+            print_message(f'{line}: docs/guides/service.md, "Keys of model servers".')
     if isinstance(manager, Systemd) and not stays:
         print_message("The daemon ends when you log out: `loginctl enable-linger` was refused.")
     return True
+
+
+def _has_environment_file(manager: ServiceManager) -> bool:
+    """Return whether the user gives the service variables in a file, which this user may be unable to read."""
+    drop_ins = () if manager.drop_ins is None else manager.drop_ins.glob("*.conf")
+    return any("EnvironmentFile=" in path.read_text(encoding="utf-8", errors="replace") for path in drop_ins)
 
 
 def _refuse_unless_wanted(found: Service, wanted: Service, invocation: Invocation) -> None:

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from signet_actors.config.schema import MULTILINGUAL_MODEL, Config, EmbeddingConfig, GatewayConfig
+from signet_actors.config.embedding_models import configured_space
+from signet_actors.config.schema import Config, EmbeddingConfig, GatewayConfig
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.redaction.scan import Redactor
-from signet_actors.errors import ConfigError, ExitCode
+from signet_actors.errors import ConfigError, ExitCode, MissingKey, SignetError
 from signet_actors.gateway.app import Application
 from signet_actors.gateway.auth.signing_key import KEY_BYTES, owner_token, signing_key
 from signet_actors.gateway.common_words import CommonWordsCache
@@ -157,18 +158,21 @@ class Gateway:
         return ExitCode.OK
 
     async def _first_embedder(self, wanted: EmbeddingConfig) -> Embedder | None:
-        """Load the embedder. Raises ConfigError, but not for a model that is an addition to the installation.
+        """Load the embedder. Raises ConfigError for a setting that can never work, at the first start of the daemon.
 
-        An upgrade may remove that one; until it is there again, memories are found by their words.
+        An upgrade may remove the multilingual model, and a service has other variables than the shell. A daemon that
+        runs does not end for a model either. Until it can be used, memories are found by their words, or by the vectors
+        of the former model.
         """
         self.bus.starting("loading the embedding model")
         try:
             return await asyncio.to_thread(load_embedder, wanted)
         except ConfigError as error:
-            if wanted.provider != "multilingual":
+            if wanted.provider != "multilingual" and not isinstance(error, MissingKey) and self.boot.incarnation == 1:
                 raise
             self.log.warning("embedding_unavailable", reason=error.detail)
-            return AbsentEncoder(wanted.provider, MULTILINGUAL_MODEL, error.detail)
+            model, dimensions = configured_space(wanted) or ("", 0)
+            return AbsentEncoder(wanted.provider, model, dimensions, error.detail)
 
     def _limits(self, gateway: GatewayConfig) -> ConnectionLimits:
         """Return the limits of connections, reduced to the available file descriptors.
@@ -248,9 +252,9 @@ class Gateway:
         self.log.info("reloaded")
 
     def _apply_embedding_config(self, state: GatewayState) -> None:
-        """Start loading the embedder of the newest configuration, unless it is in use or being loaded."""
+        """Start loading the embedder of the newest configuration if it is not in use, unless one is being loaded."""
         changing = self._embedder_task is not None and not self._embedder_task.done()
-        if not changing and self.bus.config.embedding != state.config.embedding:
+        if not changing:
             self._embedder_task = asyncio.create_task(self._load_new_embedder(state))
 
     async def _load_new_embedder(self, state: GatewayState) -> None:
@@ -260,6 +264,7 @@ class Gateway:
                 embedder = await asyncio.to_thread(load_embedder, wanted)
             except Exception as error:
                 self.log.warning("embedding_not_changed", exc_info=error)
+                state.embedding_refused = error.detail if isinstance(error, SignetError) else type(error).__name__
                 if self.bus.config.embedding == wanted:
                     return
             else:
@@ -267,6 +272,7 @@ class Gateway:
                 await state.previous_embedder.replace(previous, embedder)
                 state.reconfigure(msgspec.structs.replace(state.config, embedding=wanted))
                 self.log.info("embedding_changed", provider=wanted.provider, model=wanted.model)
+        state.embedding_refused = ""
 
     def _release_idle_memory(self, state: GatewayState) -> None:
         """Drop what the embedder can rebuild while the process is idle."""

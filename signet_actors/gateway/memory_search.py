@@ -57,7 +57,9 @@ async def search_memories(
     state = call.state
     clock = state.clock
     started = clock.monotonic_ns()
-    vector, former = await query_vectors(state, query, call.read, filters.projects, trace_id=call.trace_id)
+    vector, former = await query_vectors(
+        state, query, call.read, filters.projects, trace_id=call.trace_id, left_s=_left_s(call)
+    )
     embedded = clock.monotonic_ns()
     second = is_second(state, former.model)
     search_config, pipeline = state.config.search, state.config.memory.pipeline_v2
@@ -118,6 +120,13 @@ async def search_memories(
     stages += [Stage(name=timing.name, duration_ms=round(timing.duration_ms, 2)) for timing in found.timings]
     stages.append(Stage(name="searcher_round_trip", duration_ms=milliseconds(answered - embedded)))
     return found, stages
+
+
+def _left_s(call: Call[Any]) -> float:
+    """Return how many seconds the caller still waits, as far as that is known; at least 0."""
+    if call.until_ns is None:
+        return call.state.config.gateway.request_timeout_ms / 1000
+    return max(0.0, (call.until_ns - call.state.clock.monotonic_ns()) / 1e9)
 
 
 def asks_how_it_was(call: Call[Any], query: str, fields: RecallFields, intent: Intent | None = None) -> bool:

@@ -24,6 +24,8 @@ from signet_actors.providers.minilm.encoder import Encoder
 from signet_actors.providers.remote_embedder import RemoteEmbedder
 
 QUERY_EMBEDDING_TIMEOUT_S: Final = 2.0
+QUERY_SHARE: Final = 0.7
+"""A query waits for its vector no longer than this part of what its caller waits; the search needs the rest."""
 SECOND_TIMEOUT_S: Final = 0.25
 """A recall waits for a better vector no longer, because it has a first one."""
 
@@ -44,16 +46,20 @@ _NO_VECTOR: Final = QueryVector(None, None, UNKNOWN_VERSION)
 
 
 async def query_vectors(
-    state: GatewayState, query: str, read: ReadScope, projects: Filters, *, trace_id: str
+    state: GatewayState, query: str, read: ReadScope, projects: Filters, *, trace_id: str, left_s: float
 ) -> tuple[QueryVector, QueryVector]:
-    """Return ``query_vector``, and the same from another model while memories have its vectors, too."""
+    """Return ``query_vector``, and the same from another model while memories have its vectors, too.
+
+    ``left_s``: how long the caller waits for the whole search.
+    """
     other = state.previous_embedder.embedder
+    within_s = min(QUERY_EMBEDDING_TIMEOUT_S, QUERY_SHARE * left_s)
     if other is None:
-        return await query_vector(state, query, read, projects, trace_id=trace_id), _NO_VECTOR
-    within_s = SECOND_TIMEOUT_S if is_second(state, other.model) else QUERY_EMBEDDING_TIMEOUT_S
+        return await query_vector(state, query, read, projects, trace_id=trace_id, within_s=within_s), _NO_VECTOR
+    other_s = min(within_s, SECOND_TIMEOUT_S) if is_second(state, other.model) else within_s
     return await asyncio.gather(
-        query_vector(state, query, read, projects, trace_id=trace_id),
-        query_vector(state, query, read, projects, trace_id=trace_id, embedder=other, within_s=within_s),
+        query_vector(state, query, read, projects, trace_id=trace_id, within_s=within_s),
+        query_vector(state, query, read, projects, trace_id=trace_id, embedder=other, within_s=other_s),
     )
 
 

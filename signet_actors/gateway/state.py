@@ -32,6 +32,8 @@ from signet_actors.gateway.synthesis.synthesis import Synthesis
 from signet_actors.gateway.transcript_readers import TranscriptReaders
 from signet_actors.protocol.control import UP
 from signet_actors.providers.embedding import Embedder
+from signet_actors.providers.minilm.encoder import AbsentEncoder
+from signet_actors.providers.remote_embedder import RemoteEmbedder
 from signet_actors.runtime.clock import Clock, new_id
 from signet_actors.runtime.connected_harnesses import read_connected
 from signet_actors.runtime.messaging.bus_client import BusClient
@@ -74,7 +76,8 @@ class GatewayState:
     ``port`` is the port that is listened on. ``started_at_ms`` is when the daemon started, not this process.
     ``supervisor_silent_ms`` returns the age of the process tree. ``owner_token`` is set if ``gateway.requireOwner`` is
     on. ``server_context`` holds what connections hold and what was rejected before the application ran; it is None
-    until the server exists. ``captures``: the transcripts of sessions that go on, while they are being stored.
+    until the server exists. ``embedding_refused``: why the saved settings of the model are not in effect.
+    ``captures``: the transcripts of sessions that go on, while they are being stored.
     ``harnesses_seen``: when the last hook of each harness came, in milliseconds since 1970. ``harnesses_with_tools``:
     those whose agents have searched or stored with the tools of MCP, or that `signet connect` gave them.
     """
@@ -119,6 +122,7 @@ class GatewayState:
     vector_waits: VectorWaitLimiter = field(default_factory=VectorWaitLimiter)
     server_context: ServerContext | None = None
     owner_token: str | None = None
+    embedding_refused: str = ""
 
     def note_tool(self, headers: Mapping[str, str]) -> None:
         """Note that a request is of an agent, whose harness so has the tools of MCP."""
@@ -184,10 +188,17 @@ class GatewayState:
                 *bus_health.notes,
                 *filter(None, (self.transcript_readers.note(),)),
                 *self.skipped_transcripts.notes(),
+                *filter(None, (self.embedding_problem(),)),
             ),
             warning=self.bus.tree.warning,
             failure=self.bus.tree.failure,
         )
+
+    def embedding_problem(self) -> str:
+        """Return what is without a vector now, and why; empty if nothing is known to be."""
+        if self.embedding_refused:
+            return f"the former embedding settings are in effect, the saved ones cannot be: {self.embedding_refused}"
+        return self.embedder.problem if isinstance(self.embedder, RemoteEmbedder | AbsentEncoder) else ""
 
     def counter_values(self) -> dict[str, int]:
         """Return the gateway's counters for the heartbeat, ``/api/status`` and the metrics.

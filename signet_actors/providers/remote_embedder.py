@@ -3,9 +3,10 @@
 All texts of all requests leave the process here, so secrets are taken out here, too: of a query, which is not stored,
 and of a memory that was stored with ``redaction.memories: false``.
 
-A recall waits for the vector of its query. If a server hangs, every recall would wait for the whole timeout; after a
-few failures the breaker rejects calls at once until the server is back. The HTTP client is imported with the client
-class, not with this module.
+A batch of texts passes a circuit breaker. Whoever has a query waits for its vector, so one that got none in its time
+is enough: the following ones are refused at once, until a probe in the background shows that the server answers them in
+time. A probe waits long, because a server that loads a model for a request may stop when the client gives up. The HTTP
+client is imported with the client class, not with this module.
 
 Source: docs/decisions.md 22 and 23; docs/reliability.md R11; docs/security.md "What a model is sent".
 """
@@ -13,6 +14,7 @@ Source: docs/decisions.md 22 and 23; docs/reliability.md R11; docs/security.md "
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol
@@ -33,6 +35,13 @@ _SEARCHED_CHARS: Final = MAX_TEXT_CHARS + 1024
 BATCH_TEXTS: Final = 32
 BATCH_CHARS: Final = 65_536
 _POLICY: Final = BreakerPolicy(failures=3, cooldown_ms=2000, max_cooldown_ms=60_000)
+PROBE_TEXT: Final = "Is the embedding provider available?"
+PROBE_TIMEOUT_MS: Final = 30_000
+"""For a server that loads its model first."""
+LEAST_WAIT_MS: Final = 200
+"""Without a response in less time nothing is known about a server."""
+_PROBE_PAUSE_S: Final = 1.0
+_MAX_PROBE_PAUSE_S: Final = 30.0
 _MODEL_UNKNOWN: Final = KnownModel(0)
 
 
@@ -73,6 +82,9 @@ class RemoteEmbedder:
         self.now_ms = now_ms
         self._breaker = CircuitBreaker(_POLICY)
         self._last_error = ""
+        self._needs_ms = 0.0
+        self._wanted_ms = math.inf
+        self._probing: asyncio.Task[None] | None = None
         self._redactor = Redactor()
         known = known_model(model) or _MODEL_UNKNOWN
         self._document_prefix, self._query_prefix = known.document_prefix, known.query_prefix
@@ -88,9 +100,58 @@ class RemoteEmbedder:
         return await self._guarded(texts, self._document_prefix, timeout_ms)
 
     async def embed_query_async(self, text: str, *, timeout_ms: int = QUERY_TIMEOUT_MS) -> Vectors:
-        rows = await self._guarded([text], self._query_prefix, timeout_ms)
+        """Embed a query. It is refused at once if one got no vector in time, unless it is known that this one will.
+
+        Queries have no breaker but this, and a cancelled one says nothing about the server.
+        """
+        if timeout_ms < self._needs_ms:
+            raise ProviderError(ProviderErrorKind.UNAVAILABLE, self.problem)
+        try:
+            rows = await self._rows(self._client, [text], self._query_prefix, timeout_ms)
+        except ProviderError as error:
+            if error.kind is not ProviderErrorKind.TIMEOUT or timeout_ms >= LEAST_WAIT_MS:
+                self._needs_ms, self._last_error = math.inf, error.detail
+                self._wanted_ms = min(self._wanted_ms, max(timeout_ms, LEAST_WAIT_MS))
+                if self._probing is None or self._probing.done():
+                    self._probing = asyncio.create_task(self._probe((error.retry_after_ms or 0) / 1000))
+            raise
         row: Vectors = rows[0]
         return row
+
+    @property
+    def problem(self) -> str:
+        """Which queries get no vector, and why; empty if all do."""
+        if not self._needs_ms:
+            return ""
+        if self._needs_ms == math.inf:
+            return f"queries are answered by keywords alone, because {self._last_error}"
+        return (
+            f"queries that wait no longer than {self._wanted_ms:.0f} ms, as those of prompts, are answered by keywords "
+            f"alone, because {self.provider} takes {self._needs_ms:.0f} ms"
+        )
+
+    async def _probe(self, pause_s: float) -> None:
+        """Ask the server until it answers in the time that a query had; the second answer of a cold model counts."""
+        await asyncio.sleep(pause_s)
+        pause_s = _PROBE_PAUSE_S
+        while self._needs_ms:
+            begun_ms, was_away = self.now_ms(), self._needs_ms == math.inf
+            wait_s = pause_s
+            try:
+                await self._rows(self._client, [PROBE_TEXT], self._query_prefix, PROBE_TIMEOUT_MS)
+            except ProviderError as error:
+                self._needs_ms, self._last_error = math.inf, error.detail
+                wait_s = max(pause_s, (error.retry_after_ms or 0) / 1000)
+            else:
+                took_ms = self.now_ms() - begun_ms
+                if took_ms <= self._wanted_ms:
+                    self._needs_ms, self._wanted_ms = 0.0, math.inf
+                    return
+                self._needs_ms = took_ms
+                if was_away:
+                    continue
+            await asyncio.sleep(wait_s)
+            pause_s = min(2 * pause_s, _MAX_PROBE_PAUSE_S)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed in a thread without an event loop, through a separate connection and without the breaker."""
@@ -105,6 +166,9 @@ class RemoteEmbedder:
         return await self._client.available()
 
     async def close(self) -> None:
+        if self._probing is not None:
+            self._probing.cancel()
+            await asyncio.wait((self._probing,))
         await self._client.close()
 
     async def _once(self, texts: Sequence[str], prefix: str, timeout_ms: int) -> Vectors:

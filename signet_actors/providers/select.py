@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from signet_actors.config.embedding_models import default_model, known_model, known_width, width
 from signet_actors.config.schema import EmbeddingConfig
-from signet_actors.errors import ConfigError, ProviderError
+from signet_actors.errors import ConfigError, MissingKey, ProviderError
 from signet_actors.providers.embedded import DIMENSIONS, FAMILY, MODEL, EmbeddedEmbedder
 from signet_actors.providers.embedding import AsyncEmbedder, Embedder
 from signet_actors.providers.remote_embedder import EmbeddingClient, RemoteEmbedder
@@ -86,7 +86,7 @@ def _openai(config: EmbeddingConfig, environment: Mapping[str, str]) -> RemoteEm
     try:
         key = key_from(environment, config.api_key_env)
     except ProviderError as error:
-        raise ConfigError(f"embedding.apiKeyEnv: {error.detail}") from error
+        raise MissingKey(f"embedding.apiKeyEnv: {error.detail}") from error
     _check_width(config, config.model)
     known = known_model(config.model)
     shortened = known is not None and known.dimensions != width(config)

@@ -13,10 +13,17 @@ import pytest
 from signet_actors.config.schema import EmbeddingConfig, EmbeddingProvider
 from signet_actors.errors import ConfigError, ProviderError, ProviderErrorKind
 from signet_actors.providers.embedded import EmbeddedEmbedder
-from signet_actors.providers.remote_embedder import BATCH_TEXTS, MAX_TEXT_CHARS, RemoteEmbedder
+from signet_actors.providers.remote_embedder import (
+    BATCH_TEXTS,
+    LEAST_WAIT_MS,
+    MAX_TEXT_CHARS,
+    PROBE_TEXT,
+    RemoteEmbedder,
+)
 from signet_actors.providers.select import for_event_loop, make_embedder
 from signet_actors.providers.threaded_embedder import ThreadedEmbedder
-from tests.support.scripted_provider import Fault, ScriptedProvider, vector_of
+from tests.support.bus_client_harness import soon
+from tests.support.scripted_provider import Act, Asked, Fault, ScriptedProvider, vector_of
 
 KEY = "sk-test-0123456789abcdef"
 DIMENSIONS = 8
@@ -208,7 +215,7 @@ def test_vectors_of_another_width_are_refused_with_the_correct_setting(
     assert "12 dimensions, but embedding.dimensions is 8: set it to 12" in error.detail
 
 
-def test_a_hung_server_delays_a_few_queries_and_is_then_skipped(
+def test_a_hung_server_delays_one_query_and_is_then_skipped(
     server: ScriptedProvider, provider: EmbeddingProvider
 ) -> None:
     server.stuck = "hang"
@@ -219,13 +226,75 @@ def test_a_hung_server_delays_a_few_queries_and_is_then_skipped(
             with pytest.raises(ProviderError) as caught:
                 await embedder.embed_query_async("q", timeout_ms=500)
             kinds.append(caught.value.kind)
-        assert kinds == [ProviderErrorKind.TIMEOUT] * 3 + [ProviderErrorKind.UNAVAILABLE] * 3
+        assert kinds == [ProviderErrorKind.TIMEOUT] + [ProviderErrorKind.UNAVAILABLE] * 5
+        assert embedder.problem.endswith(" did not respond within 500 ms")
 
     using(made(server, provider), work)
-    assert len(server.asked) == 3
+    assert [asked.texts for asked in server.asked if PROBE_TEXT not in asked.texts[0]] == [("q",)]
 
 
-def test_a_recovered_server_is_used_again_after_the_pause(
+def test_a_query_that_could_hardly_wait_says_nothing_about_the_server(
+    server: ScriptedProvider, provider: EmbeddingProvider
+) -> None:
+    async def work(embedder: RemoteEmbedder) -> None:
+        for timeout_ms in (0, LEAST_WAIT_MS - 1):
+            server.stuck = "hang"
+            with pytest.raises(ProviderError):
+                await embedder.embed_query_async("q", timeout_ms=timeout_ms)
+            server.stuck = None
+            assert embedder.problem == ""
+            assert (await embedder.embed_query_async("q")).any()
+
+    using(made(server, provider), work)
+    assert [asked for asked in server.asked if PROBE_TEXT in asked.texts[0]] == []
+
+
+def test_a_slow_server_gets_the_queries_that_wait_long_enough_and_a_quick_one_all(
+    server: ScriptedProvider, provider: EmbeddingProvider
+) -> None:
+    now_ms = 0
+    embedder = made(server, provider)
+    embedder.now_ms = lambda: now_ms
+    probes = 0
+    takes_ms = 800
+
+    def took(asked: Asked) -> Fault:
+        nonlocal now_ms, probes
+        if PROBE_TEXT in asked.texts[0]:
+            probes += 1
+            now_ms += takes_ms
+        return "ok"
+
+    async def work(it: RemoteEmbedder) -> None:
+        nonlocal takes_ms
+        server.then("http_500")
+        server.script = took
+        with pytest.raises(ProviderError):
+            await it.embed_query_async("q", timeout_ms=500)
+        await soon(lambda: it.problem.endswith(f"{provider} takes 800 ms") and probes >= 2)
+        with pytest.raises(ProviderError, match="wait no longer than 500 ms"):
+            await it.embed_query_async("q", timeout_ms=799)
+        assert (await it.embed_query_async("q", timeout_ms=800)).any()
+        takes_ms = 500
+        await soon(lambda: not it.problem)
+        assert (await it.embed_query_async("q", timeout_ms=500)).any()
+
+    using(embedder, work)
+
+
+def test_a_server_that_names_a_pause_is_not_asked_in_it(server: ScriptedProvider, provider: EmbeddingProvider) -> None:
+    server.then(Act("http_429", retry_after="3600"))
+
+    async def work(it: RemoteEmbedder) -> None:
+        for _ in range(2):
+            with pytest.raises(ProviderError, match="answered 429"):
+                await it.embed_query_async("q")
+
+    using(made(server, provider), work)
+    assert len(server.asked) == 1
+
+
+def test_batches_are_refused_after_failures_in_a_row_and_again_accepted_after_the_pause(
     server: ScriptedProvider, provider: EmbeddingProvider
 ) -> None:
     now_ms = 0
@@ -237,14 +306,30 @@ def test_a_recovered_server_is_used_again_after_the_pause(
         nonlocal now_ms
         for _ in range(4):
             with pytest.raises(ProviderError):
-                await it.embed_query_async("q")
+                await it.embed_async(["a"])
+        assert len(server.asked) == 3
         server.stuck = None
         with pytest.raises(ProviderError):
-            await it.embed_query_async("q")
+            await it.embed_async(["a"])
         now_ms += 2000
-        assert (await it.embed_query_async("q")).any()
+        assert (await it.embed_async(["a"])).any()
 
     using(embedder, work)
+
+
+def test_queries_reach_a_recovered_server_without_being_asked_for_it(
+    server: ScriptedProvider, provider: EmbeddingProvider
+) -> None:
+    server.stuck = "http_500"
+
+    async def work(it: RemoteEmbedder) -> None:
+        with pytest.raises(ProviderError):
+            await it.embed_query_async("q")
+        server.stuck = None
+        await soon(lambda: not it.problem)
+        assert (await it.embed_query_async("q")).any()
+
+    using(made(server, provider), work)
 
 
 def test_a_cancelled_query_closes_its_connection(server: ScriptedProvider, provider: EmbeddingProvider) -> None:

@@ -17,7 +17,7 @@ import pytest
 from signet_actors.config.pipeline_schema import MemoryConfig, PipelineV2Config
 from signet_actors.config.schema import Config, GatewayConfig
 from signet_actors.domain.permissions import Permission
-from signet_actors.errors import ConfigError, ErrorCode, InvalidRequest, NotFound, SignetError, StorageFull, Unavailable
+from signet_actors.errors import ErrorCode, InvalidRequest, NotFound, SignetError, StorageFull, Unavailable
 from signet_actors.gateway.auth.signing_key import KEY_BYTES, signing_key
 from signet_actors.gateway.http.route import Call, HttpResponse, Route
 from signet_actors.gateway.routes import ROUTES, config_files
@@ -656,24 +656,31 @@ def test_the_signing_key_is_created_once_and_private(tmp_path: Path) -> None:
     assert os.listdir(path.parent) == ["secret"]
 
 
-def test_a_signing_key_that_others_could_read_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["readable by others", "of an exFAT stick", "empty", "too long", "link", "fifo"])
+def test_a_signing_key_that_others_could_have_read_or_made_is_replaced(tmp_path: Path, how: str) -> None:
     path = tmp_path / "secret"
-    signing_key(path)
-    path.chmod(0o640)
-    with pytest.raises(ConfigError, match="other users can read the key"):
-        signing_key(path)
-    path.unlink()
-    path.write_bytes(b"short")
-    path.chmod(0o600)
-    with pytest.raises(ConfigError, match="damaged"):
-        signing_key(path)
-    link = tmp_path / "link"
-    link.symlink_to(path)
-    with pytest.raises(ConfigError, match="cannot be read"):
-        signing_key(link)
-    os.mkfifo(tmp_path / "fifo", 0o600)
-    with pytest.raises(ConfigError, match="regular file"):
-        signing_key(tmp_path / "fifo")
+    former = signing_key(path)
+    match how:
+        case "readable by others":
+            path.chmod(0o640)
+        case "of an exFAT stick":
+            path.chmod(0o777)
+        case "empty":
+            path.write_bytes(b"")
+        case "too long":
+            path.write_bytes(former + b"x")
+        case "link":
+            path.rename(tmp_path / "other")
+            path.symlink_to(tmp_path / "other")
+        case "fifo":
+            path.unlink()
+            os.mkfifo(path, 0o600)
+    key = signing_key(path)
+    assert (len(key), key == former) == (KEY_BYTES, False)
+    assert (stat.S_IMODE(path.lstat().st_mode), path.lstat().st_size) == (0o600, KEY_BYTES)
+    assert signing_key(path) == key
+    if how == "link":
+        assert (tmp_path / "other").read_bytes() == former, "what it names is left alone"
 
 
 def test_every_error_code_has_a_status() -> None:

@@ -61,11 +61,11 @@ def test_a_query_is_embedded_by_the_server_in_the_gateways_event_loop(api: Memor
     assert np.allclose(np.frombuffer(found.frame, dtype="<f4"), wanted / np.linalg.norm(wanted), atol=1e-6)
 
 
-def test_while_the_server_fails_queries_use_keywords_and_soon_skip_it(api: MemoryApi, server: ScriptedProvider) -> None:
+def test_while_the_server_fails_queries_use_keywords_and_skip_it(api: MemoryApi, server: ScriptedProvider) -> None:
     server.stuck = "http_500"
     found = queried(api, server, *(f"query {number}" for number in range(8)))
     assert [vector.frame for vector in found] == [None] * 8
-    assert len(server.asked) == 3
+    assert sum("query" in asked.texts[0] for asked in server.asked) == 1
 
 
 def test_storing_a_memory_does_not_wait_for_the_embedding_server(api: MemoryApi, server: ScriptedProvider) -> None:

@@ -197,18 +197,18 @@ def sockets_of(daemon: LiveDaemon) -> list[Path]:
     return sorted(socket_directory(Path(os.path.realpath(daemon.workspace))).iterdir())
 
 
-def test_a_start_that_fails_for_the_signing_key_names_the_file_and_the_remedy() -> None:
+def test_a_workspace_from_a_medium_without_modes_starts_and_is_private_again() -> None:
     with live_daemon() as daemon:
+        stored = daemon.api.remember("The staging port is 5433")
         assert daemon.stop() == 0
+        for path in (daemon.workspace, *daemon.workspace.rglob("*")):
+            if not path.is_symlink():
+                path.chmod(0o755)
         secret = daemon.workspace / ".daemon" / "secret"
-        for how in ("open to others", "open to others", "too short", "too short"):  # the reason may lose to the exit
-            if how == "too short":
-                secret.chmod(0o600)
-                secret.write_bytes(b"x")
-            else:
-                secret.chmod(0o666)
-            code, said = daemon.refused_start()
-            assert (code, str(secret) in said, "remove" in said) == (78, True, True), (how, said)
+        former = secret.read_bytes()
+        daemon.start()
+        assert daemon.api.recalled("staging port") == [stored["id"]]
+        assert (secret.stat().st_mode & 0o777, secret.read_bytes() == former) == (0o600, False)
 
 
 def test_start_refuses_a_workspace_held_by_another_process() -> None:

@@ -119,3 +119,21 @@ def test_launchd_runs_the_daemon_and_is_given_a_changed_agent_only_after_the_for
     assert calls(root)[-1] == end
     assert not file.exists()
     assert "No daemon runs" in user.signet("stop")
+
+
+def test_an_installation_names_the_keys_that_the_service_does_not_have(root: Path) -> None:
+    user = User(root, "systemctl", "loginctl")
+    user.environ["SIGNET_ABSENT_KEY"] = "only in this shell"
+    (root / ".agents").mkdir(mode=0o700)
+    (root / ".agents" / "agent.yaml").write_text(
+        "embedding: {provider: openai, model: text-embedding-3-small, dimensions: 1536, apiKeyEnv: SIGNET_ABSENT_KEY}\n"
+    )
+    missing = "embedding.apiKeyEnv: SIGNET_ABSENT_KEY is not set for the service"
+    assert missing in " ".join(user.signet("service", "install").split())
+    drop_in = root / ".config/systemd/user/signet.service.d/override.conf"
+    drop_in.parent.mkdir()
+    for lines, is_named in (("Environment=SIGNET_ABSENT_KEY=k", False), ("EnvironmentFile=%h/signet.env", False)):
+        user.signet("stop")
+        drop_in.write_text(f"[Service]\n{lines}\n")
+        assert (missing in " ".join(user.signet("service", "install").split())) is is_named, lines
+    user.signet("service", "uninstall")

@@ -117,6 +117,12 @@ def _(stage: Stage) -> Any:
     return whole_doctor(stage)
 
 
+@case("configuration", "warn", "the file is empty: the defaults are in effect", "`signet --workspace {w} config edit`")
+def _(stage: Stage) -> Any:
+    stage.yaml = ""
+    return whole_doctor(stage)
+
+
 @case("configuration", "warn", "search.alpha", "`signet --workspace {w} config edit`")
 def _(stage: Stage) -> Any:
     stage.yaml = "search:\n  alpha: 7\n"
@@ -293,13 +299,35 @@ def _(stage: Stage) -> Any:
     return doctor.provider_findings(stage.running())
 
 
-@case("embedding", "warn", "no module; until it is, recall uses keywords only", "`signet logs --actor gateway`")
+@case(
+    "embedding",
+    "warn",
+    "no module; until that is mended, what needs a vector is found by its words only",
+    "`signet logs --actor gateway`",
+)
 def _(stage: Stage) -> Any:
     stage.daemon.on("GET", "/api/embeddings/status", {"available": False, "error": "no module"})
     return doctor.provider_findings(stage.running())
 
 
-@case("embedding", "warn", "refused; until it is", "start its server, or use the built-in one: `signet config set ")
+@case(
+    "embedding",
+    "warn",
+    "embedding.apiKeyEnv: ",
+    "set the variable where the daemon is started, then `signet restart`; or",
+)
+def _(stage: Stage) -> Any:
+    stage.yaml = "embedding:\n  provider: ollama\n"
+    stage.daemon.on("GET", "/api/embeddings/status", {"available": False, "error": "embedding.apiKeyEnv: X is not set"})
+    return doctor.provider_findings(stage.running())
+
+
+@case(
+    "embedding",
+    "warn",
+    "refused; until that is mended",
+    "start its server, or use the built-in one: `signet config set ",
+)
 def _(stage: Stage) -> Any:
     stage.yaml = "embedding:\n  provider: ollama\n"
     stage.daemon.on("GET", "/api/embeddings/status", {"available": False, "error": "refused"})
@@ -309,7 +337,7 @@ def _(stage: Stage) -> Any:
 @case(
     "embedding",
     "warn",
-    "not there; until it is",
+    "not there; until that is mended",
     "`signet setup` downloads it, then `signet restart`; or `signet config",
 )
 def _(stage: Stage) -> Any:

@@ -22,13 +22,18 @@ KEY_BYTES = 32
 
 
 def signing_key(path: Path) -> bytes:
-    """Return the key in ``path``; create it first if it does not exist.
+    """Return the key in ``path``; create it first if it does not exist, or is damaged, or was not private.
 
-    No reader sees an incomplete key: it is written to a temporary file and linked into place, and the first link wins.
-    Raises ``ConfigError`` for a file that another user could have created or read.
+    A new key costs nothing but the confirm tokens of the last minutes; a copy of the workspace by a medium without
+    modes makes the old one readable. No reader sees an incomplete key: it is written to a temporary file and linked
+    into place, and the first link wins. Raises ``ConfigError`` or ``OSError`` if the file cannot be replaced.
     """
-    if not os.path.lexists(path):
-        _make(path, secrets.token_bytes(KEY_BYTES))
+    if os.path.lexists(path):
+        try:
+            return _read(path, KEY_BYTES)
+        except ConfigError:
+            path.unlink()
+    _make(path, secrets.token_bytes(KEY_BYTES))
     return _read(path, KEY_BYTES)
 
 

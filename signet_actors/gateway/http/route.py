@@ -117,12 +117,14 @@ class Call(Generic[RequestT]):
     ``after_response`` is called after the response, that of the outer request if this one is within another and was
     answered with success.
     ``require_owner`` raises a SignetError if the caller is not the user that runs the daemon; None if it is not known.
+    ``until_ns``: the monotonic time until which a hook waits for its answer.
     ``is_chosen``: whether hooks work in the directory that the request names, None if it names none.
     ``directory``: the first directory that the request names, as it is spelled there.
     ``former_project``: the directory as the caller spells it, if that is not its project: older memories have it.
     """
 
     request: RequestT
+    until_ns: int | None = None
     is_chosen: bool | None = None
     directory: str | None = None
     former_project: str | None = None

@@ -36,10 +36,10 @@ from signet_actors.operations.embeddings import (
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.embeddings import EmbeddingHealth, EmbeddingRow, ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.providers.embedding import Embedder
+from signet_actors.providers.remote_embedder import PROBE_TEXT
 
 PROBE_TTL_MS: Final = 30_000
 PROBE_TIMEOUT_S: Final = 5.0
-PROBE_TEXT: Final = "Is the embedding provider available?"
 VECTOR_DECIMALS: Final = 8
 """More precision than a float32 has below 1, and fewer digits than printing it as a float64 would give."""
 
@@ -129,6 +129,8 @@ async def _recent_probe(state: GatewayState) -> _Probe:
     """Return the last probe if it is recent, else probe again, once for all. Failures are cached like successes."""
     embedder = state.embedder
     now_ms = state.clock.wall_ms()
+    if problem := state.embedding_problem():
+        return _Probe(now_ms, problem)
     if embedder is None:
         return _Probe(now_ms, DISABLED)
     at_ms, probing = _probes.get(embedder, (0, None))

@@ -140,11 +140,14 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
     plan, ledger = planned_in(prompt), call.state.ledger
     is_switch = switches_off(prompt) or (plan is not None and ledger.is_bypassed(plan[1]))
     until_s = asyncio.get_running_loop().time() + PROMPT_BUDGET_MS / 1000
+    until_ns = call.state.clock.monotonic_ns() + PROMPT_BUDGET_MS * 1_000_000
 
     async def work(session: HookSession) -> UserPromptReply:
         async with asyncio.timeout_at(until_s) as limit:
             if is_switch or (request.with_start and session.context is not None and not session.context.started):
                 limit.reschedule(None)  # that of ``run_hook`` counts
+            elif call.until_ns is not None:
+                call.until_ns = min(call.until_ns, until_ns)
             return await answered(session)
 
     async def answered(session: HookSession) -> UserPromptReply:

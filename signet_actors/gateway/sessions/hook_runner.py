@@ -115,6 +115,7 @@ async def run_hook(
     ``session_key``: the session of a call that names none. ``switches_off``: memory is off for the session from now on.
     """
     budget_s = min(budget_ms, REQUEST_SHARE * call.state.config.gateway.request_timeout_ms) / 1000
+    call.until_ns = call.state.clock.monotonic_ns() + int(budget_s * 1e9)
     known = False
     try:
         async with asyncio.timeout(budget_s):

@@ -34,7 +34,7 @@ class Encoder:
 
     provider: str
     model: str
-    dimensions: Final = WIDTH
+    dimensions: int = WIDTH
     local: Final = False
     endpoint: Final = None
     token_codes: TokenCodes | None = None
@@ -73,10 +73,14 @@ class Encoder:
 
 
 class AbsentEncoder(Encoder):
-    """Stands for an encoder that could not be loaded: every text is refused with the reason."""
+    """Stands for a model that cannot be used: every text is refused with the reason."""
 
-    def __init__(self, provider: str, model: str, reason: str) -> None:
-        self.provider, self.model, self._reason = provider, model, reason
+    def __init__(self, provider: str, model: str, dimensions: int, reason: str) -> None:
+        self.provider, self.model, self.dimensions, self._reason = provider, model, dimensions, reason
+
+    @property
+    def problem(self) -> str:
+        return f"queries are answered by keywords alone, because of {self._reason}"
 
     def embed_text(self, text: str) -> Vectors:  # noqa: ARG002 - as of every encoder
         raise ProviderError(ProviderErrorKind.UNAVAILABLE, self._reason)

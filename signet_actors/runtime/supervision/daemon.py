@@ -72,8 +72,7 @@ def run_supervisor(
         directories.refusal_file.unlink(missing_ok=True)
     except ConfigError as error:
         say(error.detail)
-        with contextlib.suppress(OSError):  # there is no such directory before the first start
-            directories.refusal_file.write_text(error.detail, errors="replace")
+        _note_refusal(directories, error.detail)
         return ExitCode.CONFIG
     except WorkspaceLocked as error:
         say(error.detail)
@@ -88,6 +87,7 @@ def run_supervisor(
             return _run_locked(tree, files, loaded, load, port, console, retry_failed_ms, signals)
         except ConfigError as error:
             say(error.detail)
+            _note_refusal(directories, error.detail)
             return ExitCode.CONFIG
         except OSError as error:
             say(f"the daemon cannot use {workspace}: {error}")
@@ -95,6 +95,12 @@ def run_supervisor(
         finally:
             files.remove()
             lock.release()
+
+
+def _note_refusal(directories: Workspace, detail: str) -> None:
+    """Leave hooks a note of why the configuration is refused."""
+    with contextlib.suppress(OSError):  # there is no such directory before the first start
+        directories.refusal_file.write_text(detail, errors="replace")
 
 
 def _run_locked(
@@ -166,5 +172,7 @@ def _run_locked(
         code = supervisor.run(signals)
         if supervisor.exit_reason:
             say(supervisor.exit_reason)
+        if code == ExitCode.PROVIDER_CONFIG:
+            _note_refusal(files.workspace, supervisor.exit_reason)
         log.info("stopped", code=code)
         return code
