@@ -40,6 +40,8 @@ PROBE_TIMEOUT_MS: Final = 30_000
 """For a server that loads its model first."""
 LEAST_WAIT_MS: Final = 200
 """Without a response in less time nothing is known about a server."""
+QUICK_MS: Final = 400
+"""A server that answers a probe in this time is used, although a query had even less."""
 _PROBE_PAUSE_S: Final = 1.0
 _MAX_PROBE_PAUSE_S: Final = 30.0
 _MODEL_UNKNOWN: Final = KnownModel(0)
@@ -111,7 +113,7 @@ class RemoteEmbedder:
         except ProviderError as error:
             if error.kind is not ProviderErrorKind.TIMEOUT or timeout_ms >= LEAST_WAIT_MS:
                 self._needs_ms, self._last_error = math.inf, error.detail
-                self._wanted_ms = min(self._wanted_ms, max(timeout_ms, LEAST_WAIT_MS))
+                self._wanted_ms = min(self._wanted_ms, max(timeout_ms, QUICK_MS))
                 if self._probing is None or self._probing.done():
                     self._probing = asyncio.create_task(self._probe((error.retry_after_ms or 0) / 1000))
             raise

@@ -65,7 +65,9 @@ def test_without_its_file_memories_are_found_by_words_and_the_status_says_what_t
             "from signet_actors.config import embedding_models\n"
             "embedding_models.MULTILINGUAL_FILE = pathlib.Path('/nowhere/e5-small-q4.bin')\n"
         )
-        daemon.start(PYTHONPATH=f"{elsewhere}{os.pathsep}{REPOSITORY}")
+        daemon.launch(PYTHONPATH=f"{elsewhere}{os.pathsep}{REPOSITORY}")
+        absent = "/nowhere/e5-small-q4.bin, which is not there"
+        eventually(lambda: absent in daemon.health().get("detail", ""), within_s=60, what="health names the file")
         assert daemon.api.remember("Die nächste Station ist der Moritzplatz")["embedded"] is False
         assert len(daemon.api.recall("Moritzplatz")["results"]) == 1
         status = daemon.api.get("/api/embeddings/status").ok()
