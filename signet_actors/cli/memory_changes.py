@@ -129,10 +129,14 @@ def recover(invocation: Invocation, ids: tuple[str, ...], reason: str, if_versio
         invocation.print_done(
             answer, f"Recovered {short_id(found[0], ids[0])} (version {answer.body.get('newVersion')})."
         )
+        if not invocation.as_json:
+            _print_facts(answer.body, "recoveredWith", "Recovered")
         return
     recovered: list[dict[str, Any]] = []
     refused: list[dict[str, Any]] = []
     for memory_id in dict.fromkeys(found):
+        if any(memory_id in body.get("recoveredWith", ()) for body in recovered):
+            continue
         try:
             answer = _applied(client, "POST", memory_id, "/recover", body, "recovered")
         except RequestRefused as error:
@@ -146,6 +150,7 @@ def recover(invocation: Invocation, ids: tuple[str, ...], reason: str, if_versio
         recovered.append(answer.body)
         if not invocation.as_json:
             print_result(f"Recovered {memory_id} (version {answer.body.get('newVersion')}).")
+            _print_facts(answer.body, "recoveredWith", "Recovered")
     if invocation.as_json:
         print_json({"recovered": recovered, "refused": refused})
     if refused:
@@ -356,13 +361,26 @@ class _Forgetting:
             click.get_current_context().exit(REFUSED)
 
 
+def _print_facts(body: dict[str, Any], field: str, what: str) -> None:
+    """Print which facts shared the fate of the memory that they were made of."""
+    facts = [one_line(fact) for fact in body.get(field) or ()]
+    if facts:
+        shown = f"{', '.join(facts[:SESSIONS_SHOWN])}{', …' if facts[SESSIONS_SHOWN:] else ''}"
+        print_message(f"{what} too, because the pipeline had made it of this: {shown}.")
+
+
 def _print_said_in(invocation: Invocation, body: dict[str, Any]) -> None:
-    sessions = [key for key in body.get("saidIn") or () if isinstance(key, str)]
-    for key in sessions[:SESSIONS_SHOWN]:
-        command = f"`signet forget {shlex.quote(one_line(key))}`"
-        print_message(invocation.advice(f"It was said in a session, whose transcript keeps it: {command} erases that."))
-    if len(sessions) > SESSIONS_SHOWN:
-        print_message(f"{len(sessions) - SESSIONS_SHOWN} more sessions say it (--json names them).")
+    """Print what was forgotten with it, and the memories and sessions that still say it."""
+    _print_facts(body, "forgottenWith", "Forgot")
+    for field, what, form in (
+        ("saidBy", "memories", "Another memory says it or was made of it: `signet forget {}` forgets that."),
+        ("saidIn", "sessions", "It was said in a session, whose transcript keeps it: `signet forget {}` erases that."),
+    ):
+        found = [each for each in body.get(field) or () if isinstance(each, str)]
+        for each in found[:SESSIONS_SHOWN]:
+            print_message(invocation.advice(form.format(shlex.quote(one_line(each)))))
+        if len(found) > SESSIONS_SHOWN:
+            print_message(f"{len(found) - SESSIONS_SHOWN} more {what} say it (--json names them).")
 
 
 def _why(status: str) -> str:

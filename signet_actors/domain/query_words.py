@@ -82,7 +82,7 @@ def query_terms(text: str) -> QueryTerms:
         text = CJK_RUN.sub(" ", text)
     words: list[str] = []
     identifiers: dict[str, str] = {}
-    for piece in _pieces(_CONTRACTION.sub(_expand, text)):
+    for piece in _pieces(without_contractions(text)):
         if _is_identifier(piece) and len(words_of(piece)) <= MAX_IDENTIFIER_PARTS:
             identifiers.setdefault(piece.lower(), piece)
             words.extend(_words_of_hyphenated(piece))
@@ -224,6 +224,11 @@ def search_words(token: str) -> tuple[str, ...]:
     """Return under which terms ``match_terms`` may have put the ``token`` of a query (text without white space)."""
     piece = token.strip("!\"$%&'()*,;<=>?[]^`{|}:+").rstrip("./\\:@#~+-").lower()
     return (piece, *words_of(_CONTRACTION.sub(_expand, token)), *emoji_terms(token))
+
+
+def without_contractions(text: str) -> str:
+    """Return the text without what follows the apostrophe in she's and we'll; don't is left out."""
+    return _CONTRACTION.sub(_expand, text)
 
 
 def _truncated(text: str) -> str:

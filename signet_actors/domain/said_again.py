@@ -10,30 +10,74 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from signet_actors.domain.normalization import CJK_RUN, MAYBE_CJK, character_pairs
-from signet_actors.domain.query_words import words_of
+from signet_actors.domain.query_words import without_contractions, words_of
 from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
 from signet_actors.domain.temporal.change import names_in, stem
+from signet_actors.domain.temporal.full_dates import full_dates, month_number
+from signet_actors.domain.temporal.other_languages import MONTHS_IN_ENGLISH
+from signet_actors.domain.temporal.relative_dates import MONTH_NAMES
 
 MOST_CHARS: Final = 1500
 """Of a memory the beginning is compared; of a longer text this much at a time, because a long one has most words."""
 _MOST: Final = 0.7
 """A text that says the same in other words has so much of a memory's words."""
+_TOGETHER: Final = 0.8
+"""And several sentences together so much, if it has no number."""
 _FEW: Final = 3
 """A memory with fewer telling words is said by a sentence with little else."""
 _MORE_WORDS: Final = 3
+_PASSAGE: Final = 6
+"""A statement is said by so many sentences in a row at most, one for two of its words."""
 _HALF: Final = 0.5
 _DATE: Final = re.compile(r"\b\d{4}-\d\d-\d\d\b")
+_DIGIT: Final = re.compile(r"\d")
+_MONTH: Final = "|".join(sorted({*MONTHS_IN_ENGLISH, *MONTH_NAMES}, key=len, reverse=True))
+_DAY: Final = re.compile(
+    rf"\b(?:(\d{{1,2}})(?:st|nd|rd|th|er|\.)?\s(?:of\s|de\s)?({_MONTH})|({_MONTH})\.?\s(\d{{1,2}})(?:st|nd|rd|th)?)\b",
+    re.IGNORECASE,
+)
+_CLOCK: Final = re.compile(r"\b(\d{1,2})(?:(?:[:.](\d\d))?\s?([ap])\.?m|h(\d\d))\b", re.IGNORECASE)
+_GROUPED: Final = re.compile(r"(?<![\d.,])\d{1,3}(?:[.,'\u2019\u00a0\u202f]\d{3}|\x20\d00)+(?!\d)")
+"""92,000, 92.000 and 92 000."""
+_THOUSAND: Final = re.compile(r"(?<![\d.,])(\d{1,9})k\b", re.IGNORECASE)
 _HOUR: Final = re.compile(r"(\d+)(?:am|pm|h)?")
-_SENTENCE: Final = re.compile(r"[^.!?;\n]*(?:[.!?;](?!\s)[^.!?;\n]*)*[.!?;\n]?\s*")
+_SENTENCE: Final = re.compile(
+    rf"[^.!?;\n]*(?:(?:[.!?;](?!\s)|(?<=\d)\.(?=\x20(?:{_MONTH})\b))[^.!?;\n]*)*[.!?;\n]?\s*", re.IGNORECASE
+)
 _LABEL: Final = re.compile(r"(?:- )?[\w ]{1,20}:\s*")
+_USER: Final = "user"
+_USERS: Final = frozenset(
+    ("user", "nutzer", "nutzers", "nutzerin", "benutzer", "anwender", "utilisateur", "utilisatrice")
+)
+"""So a memory calls the user. What is said has a person instead; Spanish needs no pronoun, and so no word of these."""
+_PERSONS: Final = """
+    i me my mine myself you your yours we us our ours ich mir mich mein meine meinem meinen meiner du dir dich dein
+    deine deinem deinen deiner wir uns unser unsere unserem unseren unserer je j me moi mon ma mes tu toi ton tes nous
+    notre nos vous votre vos
+"""
+_SPOKEN: Final = _USERS.union(_PERSONS.split())
+_SPANISH_USERS: Final = ("usuario", "usuaria")
+_VERBS: Final = {
+    **dict.fromkeys(("nutzer", "nutzerin", "benutzer", "anwender"), ("t", "e")),
+    **dict.fromkeys(_SPANISH_USERS, ("ae", "o")),
+}
+"""How the verb after it ends, and how the user says it: wohnt and wohne, vive and vivo."""
 
 
 class Statement(NamedTuple):
-    """The telling words of a text by their stems; which of these are numbers or days, and which are names."""
+    """The telling words of a text by their stems; which of these are numbers or days, and which are names.
+
+    ``years``: of its full dates. ``others``: its other words.
+    """
 
     words: frozenset[str]
     numbers: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
+    years: frozenset[int] = frozenset()
+    others: frozenset[str] = frozenset()
+
+
+NOTHING: Final = Statement(frozenset())
 
 
 class Passage(NamedTuple):
@@ -46,8 +90,8 @@ class Passage(NamedTuple):
 def statement_of(text: str) -> Statement:
     """Return what a memory says. The day on which it was written down counts only if it has no other number."""
     text = text[:MOST_CHARS]
-    undated = _statement(_DATE.sub(" ", text))
-    return undated if undated.numbers else _statement(text)
+    undated = _statement(_DATE.sub(" ", text), _USERS)
+    return undated if undated.numbers else _statement(text, _USERS)
 
 
 def passage_of(text: str) -> Passage:
@@ -60,10 +104,7 @@ def passage_of(text: str) -> Passage:
 
 def says(passage: Passage, said: Statement) -> bool:
     """Return True if the passage has most words of the statement, all its numbers and half of its names."""
-    if len(said.words) < _FEW:
-        likely = (each for each in passage.sentences if len(each.words) <= len(said.words) + _MORE_WORDS)
-        return bool(said.words) and any(said.words <= each.words for each in likely)
-    return any(_has(each.words, said) for each in passage.parts)
+    return any(_says(each, said) for each in (passage.sentences if len(said.words) < _FEW else passage.parts))
 
 
 def says_rather(passage: Passage, one: Statement, other: Statement) -> bool:
@@ -74,12 +115,19 @@ def says_rather(passage: Passage, one: Statement, other: Statement) -> bool:
 
 
 def without_said(text: str, statements: Iterable[Statement], before: str = "") -> str:
-    """Return the text without the sentences that say one of these, alone or as the answer to what was said before.
+    """Return the text without the sentences that say one of these, alone, together or as the answer to ``before``.
 
     It is empty if nothing but the name of a line is left.
     """
-    told = list(statements)
-    kept = [sentence for sentence in sentences_of(text) if not any(_tells(sentence, before, each) for each in told)]
+    sentences, known = sentences_of(text), passage_of(before)
+    told = [_statement(sentence) for sentence in sentences]
+    dropped = {at for said in statements for at in _telling(told, known, said)}
+    kept: list[str] = []
+    for at, sentence in enumerate(sentences):
+        if at not in dropped:
+            kept.append(sentence)
+        elif "\n" in sentence and kept and "\n" not in kept[-1]:
+            kept.append("\n")
     left = "".join(kept).strip()
     return "" if _LABEL.fullmatch(f"{left} ") else left
 
@@ -89,35 +137,112 @@ def sentences_of(text: str) -> list[str]:
     return [sentence for sentence in _SENTENCE.findall(text) if sentence]
 
 
-def _tells(sentence: str, before: str, said: Statement) -> bool:
-    """Return True if the sentence says the statement, or a word of it as the answer to what says or asks it."""
-    if said.words.isdisjoint(_statement(sentence).words):
-        return False
-    return says(passage_of(f"{before}\n{sentence}"), said)
+def _telling(told: Sequence[Statement], known: Passage, said: Statement) -> set[int]:
+    """Return the numbers of the sentences that say the statement, given what is known from before.
+
+    Of several that say it together, those without which the others do not.
+    """
+    sharing = [at for at, each in enumerate(told) if (each.words & said.words) - {_USER}]
+    if says(known, said):
+        return set(sharing)
+    found: set[int] = set()
+    most = min(_PASSAGE, max(2, len(said.words) // 2)) if len(said.words) >= _FEW else 1
+    for count in range(1, most + 1):
+        for window in zip(*(sharing[at:] for at in range(count)), strict=False):
+            parts = [told[at] for at in window]
+            if window[-1] - window[0] < _PASSAGE and found.isdisjoint(window) and _say(parts, known, said):
+                needed = [at for at in window if not _say([told[one] for one in window if one != at], known, said)]
+                found.update(needed or window)
+    if found:
+        found.update(at for at in sharing if _repeats(told[at], said))
+    return found
+
+
+def _say(parts: Sequence[Statement], known: Passage, said: Statement) -> bool:
+    least = _TOGETHER if len(parts) > 1 and not said.numbers else _MOST
+    return _says(_joined(parts), said, least) or _says(_joined([*known.parts, *parts]), said, least)
+
+
+def _joined(parts: Sequence[Statement]) -> Statement:
+    return Statement(*(frozenset().union(*sets) for sets in zip(*parts, strict=True))) if parts else NOTHING
+
+
+def _repeats(sentence: Statement, said: Statement) -> bool:
+    """Return True if the sentence has nothing else than words of the statement, beside a number or name little else."""
+    return _more_words(sentence, said) <= (not sentence.words.isdisjoint(said.numbers | said.names))
+
+
+def _more_words(sentence: Statement, said: Statement) -> int:
+    return len(sentence.words - said.words - {_USER})
 
 
 def _most_words(passage: Passage, said: Statement) -> int:
     return max((len(said.words & each.words) for each in passage.parts), default=0)
 
 
-def _has(words: frozenset[str], said: Statement) -> bool:
+def _says(part: Statement, said: Statement, least: float = _MOST) -> bool:
+    if len(said.words) < _FEW:
+        return bool(said.words) and said.words <= part.words and _more_words(part, said) <= _MORE_WORDS
     return (
-        said.numbers <= words
-        and len(said.names & words) >= _HALF * len(said.names)
-        and len(said.words & words) >= _MOST * len(said.words)
+        said.numbers <= part.words
+        and (not said.years or not part.years or not said.years.isdisjoint(part.years))
+        and len(said.names & part.words) >= _HALF * len(said.names)
+        and len(said.words & (part.words | part.others)) >= least * len(said.words)
     )
 
 
-def _statement(text: str) -> Statement:
-    words = words_of(text)
-    stop_words = STOP_WORDS | stop_words_of(words)
-    stems = {_value(word) for word in words if word not in stop_words}
+def _statement(text: str, users: frozenset[str] = _SPOKEN) -> Statement:
+    """Return what a text says. ``users``: words that mean the user, which are one."""
+    plain, years = _plain(text)
+    words = words_of(without_contractions(plain))
+    stop_words = STOP_WORDS if _USER in words else stop_words_of(words)
+    stems: set[str] = set()
+    endings = ("", "")
+    for word in words:
+        if word in users:
+            stems.add(_USER)
+        elif word not in stop_words and word not in _SPANISH_USERS:
+            third, first = endings
+            stems.add(_value(word[:-1] + first if third and word[-1] in third else word))
+        if word not in {"no", "se"}:
+            endings = _VERBS.get(word, ("", ""))
     stems.discard("0")  # 02:00 is also written 2am
     numbers = frozenset(each for each in stems if each.startswith("#") or any(map(str.isnumeric, each)))
-    names = names_in(text) & stems - numbers
+    names = names_in(plain) & stems - numbers - {_USER}
     if MAYBE_CJK.search(text):
         stems.update(pair for run in CJK_RUN.findall(text) for pair in character_pairs(run))
-    return Statement(frozenset(stems), numbers, frozenset(names))
+    others = frozenset(map(_value, stop_words.intersection(words)))
+    return Statement(frozenset(stems), numbers, frozenset(names), years, others)
+
+
+def _plain(text: str) -> tuple[str, frozenset[int]]:
+    """Return the text with its days, times of day and thousands each in one form, and the years of its full dates."""
+    years: set[int] = set()
+    if not _DIGIT.search(text):
+        return text, frozenset()
+    for found in reversed(full_dates(text)):
+        if found.first is not None:
+            years.add(found.first.year)
+            text = f"{text[: found.start]}{_day(found.first.month, found.first.day)}{text[found.end :]}"
+    text = _CLOCK.sub(_time, _DAY.sub(_named_day, text))
+    text = _GROUPED.sub(lambda number: "".join(filter(str.isdigit, number[0])), text)
+    return _THOUSAND.sub(r"\g<1>000", text), frozenset(years)
+
+
+def _day(month: int, number: int) -> str:
+    return f" d{month:02}{number:02} "
+
+
+def _named_day(match: re.Match[str]) -> str:
+    name = (match[2] or match[3]).lower()
+    return _day(month_number(MONTHS_IN_ENGLISH.get(name, name)), int(match[1] or match[4]))
+
+
+def _time(match: re.Match[str]) -> str:
+    hour, minutes, half, after_h = match.groups()
+    if half:
+        hour = str(int(hour) % 12 + 12 * (half.lower() == "p"))
+    return f"{hour}:{minutes or after_h or '00'}"
 
 
 def _value(word: str) -> str:

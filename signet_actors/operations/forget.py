@@ -21,6 +21,8 @@ from signet_actors.operations.recall import QueryText
 from signet_actors.operations.request_fields import FilterFields, LongText
 
 BATCH_LIMIT: Final = 200
+FORGOTTEN_WITH: Final = "Ids of the facts that the pipeline had made of it, which are forgotten too"
+SAID_BY: Final = "Ids of other memories that say what was forgotten, or that the pipeline had made of it; they stay"
 SAID_IN: Final = "Keys of the sessions whose transcripts say what was forgotten; they keep it until they are erased"
 
 
@@ -93,6 +95,8 @@ class ForgetReply(msgspec.Struct, frozen=True, rename="camel"):
     deleted: int
     results: list[ForgetResult]
     mode: Literal["execute"] = "execute"
+    forgotten_with: Annotated[list[str], Meta(description=FORGOTTEN_WITH)] | UnsetType = UNSET
+    said_by: Annotated[list[str], Meta(description=SAID_BY)] | UnsetType = UNSET
     said_in: Annotated[list[str], Meta(description=SAID_IN)] | UnsetType = UNSET
 
 

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Content, Flag, MemoryType, Tags, Version
-from signet_actors.operations.forget import SAID_IN
+from signet_actors.operations.forget import FORGOTTEN_WITH, SAID_BY, SAID_IN
 from signet_actors.operations.operation import EXAMPLE_MEMORY, Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import TYPE_FOR_MODELS, CallerFields, Importance, LongText
@@ -65,6 +65,8 @@ class DeleteReply(msgspec.Struct, frozen=True, rename="camel"):
     status: Literal["deleted"] = "deleted"
     current_version: int | UnsetType | None = UNSET
     new_version: int | UnsetType = UNSET
+    forgotten_with: Annotated[list[str], Meta(description=FORGOTTEN_WITH)] | UnsetType = UNSET
+    said_by: Annotated[list[str], Meta(description=SAID_BY)] | UnsetType = UNSET
     said_in: Annotated[list[str], Meta(description=SAID_IN)] | UnsetType = UNSET
     success: Literal[True] = True
 
@@ -84,6 +86,9 @@ class RecoverReply(msgspec.Struct, frozen=True, rename="camel"):
     status: Literal["recovered"] = "recovered"
     current_version: int | UnsetType | None = UNSET
     new_version: int | UnsetType = UNSET
+    recovered_with: (
+        Annotated[list[str], Meta(description="Ids of the facts that had been forgotten with it")] | UnsetType
+    ) = UNSET
 
 
 class Refusal(msgspec.Struct, frozen=True, rename="camel"):
@@ -158,13 +163,14 @@ DELETE_MEMORY: Final[Operation[DeleteRequest, DeleteReply]] = Operation(
         name="memory_forget",
         title="Forget a memory",
         description="Forget one memory by its id, because it is wrong or no longer true. It can be recovered for some "
-        "time. To correct a memory, use memory_modify instead. saidIn: sessions whose transcript still says it, until "
-        "the user erases them with `signet forget SESSION`.",
+        "time. To correct a memory, use memory_modify instead. forgottenWith: facts made of it, forgotten too. saidBy: "
+        "other memories that say it. saidIn: sessions whose transcript still says it, until the user erases them with "
+        "`signet forget SESSION`.",
         fields={
             "id": "The id of the memory, or the beginning of it that your context shows",
             "reason": "Why; the history keeps it",
         },
-        shown=dict.fromkeys(("id", "status", "saidIn"), ()),
+        shown=dict.fromkeys(("id", "status", "forgottenWith", "saidBy", "saidIn"), ()),
         destructive=True,
     ),
 )

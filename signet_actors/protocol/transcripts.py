@@ -241,10 +241,14 @@ class SayingFound(Message, frozen=True, tag="searcher.saying_found"):
     """The keys of the sessions, the best match first."""
 
     sessions: list[str]
+    memories: list[str] = []
 
 
 class FindSaying(Request[SayingFound], frozen=True, tag="searcher.find_saying"):
-    """Find the agent's sessions whose transcripts say what these memories say."""
+    """Find the agent's sessions whose transcripts say what these memories say, and its live memories that do.
+
+    A memory that the pipeline has made of one of these counts, too.
+    """
 
     ids: tuple[str, ...]
     read: ReadScope

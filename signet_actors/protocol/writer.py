@@ -272,13 +272,15 @@ class Forgotten(Message, frozen=True, tag="writer.forgotten", omit_defaults=True
     """Outcome of a deletion.
 
     ``status``: deleted, not_found, already_deleted, version_conflict, pinned_requires_force, autonomous_force_denied. A
-    hard delete replies ``deleted`` with ``new_version`` None.
+    hard delete replies ``deleted`` with ``new_version`` None. ``facts``: what was deleted with it, because the pipeline
+    had made it of this memory.
     """
 
     id: str
     status: str
     current_version: int | None = None
     new_version: int | None = None
+    facts: list[str] = []
 
 
 class ForgetMemory(KeyedRequest[Forgotten], frozen=True, tag="writer.forget_memory"):
@@ -331,7 +333,7 @@ class Recovered(Message, frozen=True, tag="writer.recovered", omit_defaults=True
     """Outcome of a recovery.
 
     ``status``: recovered, not_found, not_deleted, retention_expired, version_conflict, duplicate_content_hash (a live
-    memory has the same content).
+    memory has the same content). ``facts``: what was recovered with it, because it had been forgotten with it.
     """
 
     id: str
@@ -340,6 +342,7 @@ class Recovered(Message, frozen=True, tag="writer.recovered", omit_defaults=True
     current_version: int | None = None
     new_version: int | None = None
     duplicate_memory_id: str | None = None
+    facts: list[str] = []
 
 
 class RecoverMemory(KeyedRequest[Recovered], frozen=True, tag="writer.recover_memory"):

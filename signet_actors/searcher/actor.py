@@ -16,6 +16,7 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError
 from signet_actors.features.checkpoints.api import FindRecovery
 from signet_actors.features.handlers import handlers
+from signet_actors.features.session_summaries.api import FindDated
 from signet_actors.protocol.embeddings import ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus
@@ -125,9 +126,10 @@ HANDLERS: Final[dict[type, Any]] = {
     SearchSessions: transcripts.search,
     ExpandSessions: transcripts.expand,
     ListPastSessions: transcripts.past,
-    FindSaying: transcripts.saying,
 }
 WITH_READER: Final[dict[type, Any]] = {
+    FindDated: sessions.dated_summaries,
+    FindSaying: transcripts.saying,
     ListTimeline: timeline.timeline,
     GetCommonWords: common_words,
     ListMemories: memories.list_memories,

@@ -9,8 +9,11 @@ Source: docs/concepts.md "What happens later"; docs/guides/hooks.md "Each prompt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 
+import msgspec
+
+from signet_actors.domain.dated_sections import SUMMARY_TYPE
 from signet_actors.domain.said_again import (
     MOST_CHARS,
     Passage,
@@ -21,12 +24,14 @@ from signet_actors.domain.said_again import (
     statement_of,
     without_said,
 )
-from signet_actors.protocol.memories import Filters, ReadScope
+from signet_actors.protocol.memories import Filters, Memory, ReadScope
+from signet_actors.protocol.searcher import RecalledRow
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads.contents import beginnings, contents_by_seq
 from signet_actors.store.reads.tombstones import former_beginnings, former_texts, last_forgotten
 
+Row = TypeVar("Row", Memory, RecalledRow)
 _MOST_KNOWN: Final = 4000
 _COMPARED: Final = 8
 """Of the live memories with words of a forgotten one, the best."""
@@ -65,15 +70,24 @@ class Forgotten:
         said = self._said_in(f"{before}\n{text}") if self._statements else []
         return without_said(text, said, before) if said else text
 
+    def left_of(self, row: Row) -> Row | None:
+        """Return the row; the summary of a session without the sentences that say it, None if it has no others."""
+        if row.type != SUMMARY_TYPE or row.pinned:
+            return row
+        text = self.without(row.content)
+        return msgspec.structs.replace(row, content=text) if text else None
+
     def _said_in(self, text: str) -> list[Statement]:
         passage = passage_of(text)
         said = [(key, each) for key, each in self._statements.items() if says(passage, each)]
         return [each for key, each in said if not self._is_live(key, each, passage)]
 
     def _is_live(self, key: tuple[int, ...], said: Statement, passage: Passage) -> bool:
-        """Return whether a live memory says as much of the passage about the same."""
+        """Return whether a live memory says as much of the passage about the same; summaries tell what was said."""
         reader, snapshot = self._reader, self._snapshot
         allowed = reader.allowed_rows(snapshot, self._read, self._filters)
+        size = len(allowed)
+        allowed = allowed & (reader.columns.pinned[:size] | ~reader.columns.with_texts("type", (SUMMARY_TYPE,), size))
         text = self._texts([key])[key]
         hits = reader.keyword.search(snapshot, text, allowed, pool=_COMPARED)
         live = contents_by_seq(snapshot, self._read, hits.seqs[:_COMPARED].tolist())

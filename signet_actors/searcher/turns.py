@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 import numpy as np
 
+from signet_actors.domain.dated_sections import SUMMARY_TYPE
 from signet_actors.domain.query_words import match_terms, phrase_expression, words_of
 from signet_actors.domain.ranking import relevance
 from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
@@ -69,8 +70,13 @@ class _Found(NamedTuple):
 def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recalled) -> Recalled:
     """Return ``found`` with the turns that follow its memories, the best of each session, best first.
 
-    Memories that most likely do not answer make room for them. A prompt is given no turn that says what was forgotten.
+    Memories that most likely do not answer make room for them. A prompt is given no turn that says what was forgotten,
+    and no such sentence of a summary.
     """
+    if command.enough is not None and any(row.type == SUMMARY_TYPE for row in found.rows):
+        forgotten = Forgotten(reader, snapshot, command.read, command.filters)
+        left = [forgotten.left_of(row) for row in found.rows]
+        found = msgspec.structs.replace(found, rows=[row for row in left if row is not None])
     rows = [row for row in found.rows if row.relevance >= LEAST_RELEVANCE and row.wording not in command.known]
     likely = [(row.id, row.relevance, row.newer_id) for row in rows]
     answering = len(likely) if command.enough is None else len(relevance.without_doubtful(likely))

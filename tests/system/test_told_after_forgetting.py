@@ -5,13 +5,16 @@ Source: docs/concepts.md "What happens later"; docs/guides/hooks.md "Each prompt
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from itertools import count
 from typing import Any, NamedTuple
 
 import pytest
 
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client
+from tests.support.said_pairs import NOT_SPREAD, OTHER, SAME, SPREAD
 
 pytestmark = pytest.mark.system
 PROJECT = "/home/ada/ferry"
@@ -76,7 +79,7 @@ SAID = (
         "All right, 90 days.",
         "Audit log retention is 90 days (as of 2026-11-20)",
         "how long is the retention of the audit log?",
-        "90",
+        "90 days",
     ),
     Said(
         "Our release train leaves every second Thursday at 14:00.",
@@ -104,7 +107,7 @@ SAID = (
         "I have stored the discount of Lindqvist.",
         "Customer Lindqvist has a discount of 15 percent and pays by invoice",
         "what discount has the customer Lindqvist?",
-        "15",
+        "15 percent",
     ),
     Said(
         "The feature flag for the new checkout is called checkout_v2_enabled.",
@@ -146,14 +149,14 @@ SAID = (
         "Anotado.",
         "El límite de la tarjeta del taller es 300 euros al mes",
         "¿cuál es el límite de la tarjeta del taller?",
-        "300",
+        "300 euros",
     ),
     Said(
         "The coverage threshold of the importer package is 85 percent, otherwise the build fails.",
         "Fine.",
         "Importer package: coverage threshold 85 percent",
         "what is the coverage threshold of the importer package?",
-        "85",
+        "85 percent",
     ),
     Said(
         "The seed password rotation of the kiosk terminals happens on the first Monday of a month.",
@@ -412,6 +415,82 @@ def test_what_is_said_otherwise_than_in_a_forgotten_memory_is_given(empty_rooms:
         if said.word not in text or (said.known is not None and "earlier session" not in text):
             untold.append((said, text))
     assert untold == []
+
+
+def left_in_starts(room: Client, cases: list[tuple[str, str, str]]) -> list[list[str]]:
+    """Return for each memory, prompt and answer the lines of a start after the memory was stored and forgotten.
+
+    Each case has a project of its own. Fails if the start before did not have all that was said.
+    """
+    found = []
+    for memory, prompt, answer in cases:
+        project = f"/home/ada/case-{next(SESSIONS)}"
+        transcript = [{"role": "user", "content": prompt}, {"role": "assistant", "content": answer}]
+        session = f"case-{next(SESSIONS)}"
+        turns = "\n".join(json.dumps(turn) for turn in transcript)
+        hook(room, "session-end", sessionKey=session, project=project, transcript=turns, reason="logout")
+        both = {" ".join(prompt.split()), " ".join(answer.split())}
+
+        def lines(project: str = project) -> list[str]:
+            inject: str = hook(room, "session-start", project=project)["inject"]
+            last = [line for line in inject.splitlines() if line.startswith(("- Last prompt: ", "- Last answer: "))]
+            return [line.split(": ", 1)[1] for line in last]
+
+        eventually(lambda both=both, lines=lines: both == set(lines()), what=f"the start with {both}")
+        forget(room, room.remember(memory, project=project)["id"])
+        found.append(lines())
+    return found
+
+
+def test_a_start_keeps_of_the_last_turns_what_does_not_say_what_was_forgotten(room: Client) -> None:
+    spread = [(memory, before or "Noted.", text) for memory, before, text, _ in SPREAD]
+    answers = [
+        (text, [line for line in lines if line != (before or "Noted.")], [" ".join(left.split())] if left else [])
+        for (_, before, text, left), lines in zip(SPREAD, left_in_starts(room, spread), strict=True)
+    ]
+    assert [each for each in answers if each[1] != each[2]] == []
+    prompts = [(memory, text, "Noted.") for memory, before, text, _ in SPREAD if not before]
+    left = [left for _, before, _, left in SPREAD if not before]
+    told = zip(prompts, left, left_in_starts(room, prompts), strict=True)
+    assert [each for each in told if each[2] != [" ".join(each[1].split()), "Noted."][not each[1] :]] == []
+
+
+def test_a_start_is_told_nothing_forgotten_however_the_agent_had_noted_it(room: Client) -> None:
+    same = [(memory, said, "Fine, done.") for said, memory in SAME]
+    assert [each for each in zip(same, left_in_starts(room, same), strict=True) if each[0][1] in each[1]] == []
+
+
+def test_a_start_has_what_is_about_something_else_than_what_was_forgotten(room: Client) -> None:
+    others = [(memory, said, "Fine, done.") for said, memory in OTHER]
+    others += [(memory, said, "Fine, done.") for memory, said in NOT_SPREAD]
+    told = zip(others, left_in_starts(room, others), strict=True)
+    assert [each for each in told if each[1] != [" ".join(each[0][1].split()), "Fine, done."]] == []
+
+
+def test_the_summary_of_a_compaction_tells_nothing_forgotten_and_is_named(empty_rooms: Callable[[], Client]) -> None:
+    wrong = []
+    room = empty_rooms()
+    for number, said in enumerate(SAID):
+        project, task = f"/home/ada/compacted-{number}", f"CSV writer of export {number}"
+        note = f"{said.user} {said.agent}" if said.user.endswith("?") else said.user
+        summary = f"- Fix the {task}.\n- {note}\n- Deploy."
+        told = hook(room, "compaction-complete", summary=summary, project=project)["memoryId"]
+        prompt = f"what about the {task}, {said.question}"
+        before = hook(room, "user-prompt-submit", userPrompt=prompt, project=project)["inject"]
+
+        def is_started(project: str = project, word: str = said.word) -> bool:
+            return word in hook(room, "session-start", project=project)["inject"]
+
+        eventually(is_started, what="a start with what was asked for")
+        memory = room.remember(said.stored, project=project)["id"]
+        answer = room.request("DELETE", f"/api/memory/{memory}", {"reason": "wrong"}).ok()
+        start = hook(room, "session-start", project=project)["inject"]
+        after = hook(room, "user-prompt-submit", userPrompt=prompt, project=project)["inject"]
+        is_told = [said.word in text.partition(task)[2].partition(" [session")[0] for text in (before, start, after)]
+        is_known = [task in text for text in (before, start, after)]
+        if is_told != [True, False, False] or is_known != [True] * 3 or answer.get("saidBy") != [told]:
+            wrong.append((said.word, is_told, is_known, answer))
+    assert wrong == []
 
 
 def test_forgetting_names_the_sessions_whose_transcripts_keep_what_was_said(empty_rooms: Callable[[], Client]) -> None:

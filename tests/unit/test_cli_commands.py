@@ -554,6 +554,36 @@ class TestForget:
         lines = [line.replace(f"--url {daemon.url} ", "") for line in result.stderr.splitlines()]
         assert lines == [*named, "4 more sessions say it (--json names them)."]
 
+    @pytest.mark.parametrize("arguments", [(ID,), ("--type", "fact")])
+    def test_what_was_forgotten_with_it_and_what_still_says_it_is_named(
+        self, daemon: ScriptedDaemon, signet: Callable[..., Result], arguments: tuple[str, ...]
+    ) -> None:
+        named = {"forgottenWith": list("abcdefg"), "saidBy": ["one", *map(str, range(5))]}
+        candidates = [{"id": ID, "score": 1.0, "pinned": False, "version": 1}]
+        daemon.on("DELETE", f"/api/memory/{ID}", {"id": ID, "status": "deleted", **named})
+        daemon.on("POST", "/api/memory/forget", {"mode": "preview", "confirmToken": "T", "candidates": candidates})
+        done = {"mode": "execute", "results": [{"id": ID, "status": "deleted"}], **named}
+        daemon.on("POST", "/api/memory/forget", done)
+        result = signet("forget", *arguments, "--yes")
+        assert result.exit_code == 0, result.stderr
+        lines = [line.replace(f"--url {daemon.url} ", "") for line in result.stderr.splitlines()]
+        says = "Another memory says it or was made of it: `signet forget {}` forgets that."
+        assert lines == [
+            "Forgot too, because the pipeline had made it of this: a, b, c, d, e, ….",
+            *(says.format(key) for key in ("one", "0", "1", "2", "3")),
+            "1 more memories say it (--json names them).",
+        ]
+
+    def test_a_fact_that_was_recovered_with_its_memory_is_named_and_not_recovered_twice(
+        self, daemon: ScriptedDaemon, signet: Callable[..., Result]
+    ) -> None:
+        done = {"id": ID, "status": "recovered", "newVersion": 3, "recoveredWith": [OTHER]}
+        daemon.on("POST", f"/api/memory/{ID}/recover", done)
+        for arguments in ((ID,), (ID, OTHER)):
+            result = signet("recover", *arguments)
+            assert result.exit_code == 0, result.stderr
+            assert result.stderr == f"Recovered too, because the pipeline had made it of this: {OTHER}.\n"
+
     def test_preview_deletes_nothing(self, daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
         candidates = [{"id": ID, "score": 1.0, "pinned": False, "version": 1}]
         daemon.on("POST", "/api/memory/forget", {"mode": "preview", "confirmToken": "T", "candidates": candidates})

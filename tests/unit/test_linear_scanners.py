@@ -128,7 +128,17 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "cli.call": {"_option:sub": FIXED},  # of declared operations
     "domain.fts_limits": {"_LEXEME": SEARCHED},
-    "domain.said_again": {"_DATE": SEARCHED, "_HOUR": WHOLE, "_LABEL": WHOLE, "_SENTENCE": SEARCHED},
+    "domain.said_again": {
+        "_CLOCK": SEARCHED,
+        "_DATE": SEARCHED,
+        "_DAY": SEARCHED,
+        "_DIGIT": SEARCHED,
+        "_GROUPED": SEARCHED,
+        "_HOUR": WHOLE,
+        "_LABEL": WHOLE,
+        "_SENTENCE": SEARCHED,
+        "_THOUSAND": SEARCHED,
+    },
     "domain.identity": {"_LINE": MATCHED},
     "domain.identity_block": {"_MARKS": SEARCHED},
     "domain.code_fences": {"_FENCES": SEARCHED},

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from signet_actors.domain.said_again import statement_of, without_said
+from signet_actors.domain.said_again import passage_of, says, statement_of, without_said
+from tests.support.said_pairs import BACKUP, NOT_SPREAD, OTHER, SAME, SPREAD
 
-BACKUP = "The nightly backup job runs on host backup3 at 02:00"
 TABS = "Use tabs"
 LEFT = (
     (BACKUP, "", "Fix the login page. Our nightly backup job runs on host backup3 at 02:00.", "Fix the login page."),
@@ -27,6 +27,20 @@ LEFT = (
 """A forgotten memory, what was said before, a text, and what is left of it; None: all of it."""
 
 
+def left_otherwise(table: tuple[tuple[str, str, str, str | None], ...]) -> list[tuple[str, str, str | None]]:
+    left = [(without_said(text, [statement_of(memory)], before), text, left) for memory, before, text, left in table]
+    return [each for each in left if each[0] != (each[1] if each[2] is None else each[2])]
+
+
 def test_only_the_sentences_that_say_it_are_left_out() -> None:
-    left = [(without_said(text, [statement_of(memory)], before), text, left) for memory, before, text, left in LEFT]
-    assert [each for each in left if each[0] != (each[1] if each[2] is None else each[2])] == []
+    assert left_otherwise(LEFT) == []
+
+
+def test_sentences_that_say_it_together_are_left_out_and_no_others() -> None:
+    assert left_otherwise(SPREAD) == []
+    assert left_otherwise(tuple((memory, "", text, None) for memory, text in NOT_SPREAD)) == []
+
+
+def test_what_says_the_same_is_known_however_the_agent_names_the_user_numbers_and_times() -> None:
+    assert [each for each in SAME if not says(passage_of(each[0]), statement_of(each[1]))] == []
+    assert [each for each in OTHER if says(passage_of(each[0]), statement_of(each[1]))] == []

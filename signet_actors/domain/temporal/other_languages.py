@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-_MONTHS: Final = {
+MONTHS_IN_ENGLISH: Final = {
     name: english
     for english, names in {
         "January": "janvier enero",
@@ -81,7 +81,7 @@ _FIXED: Final = {
     "last year": r"ann\u00e9e\s(?:derni\u00e8re|pass\u00e9e)|an\sdernier|a\u00f1o\spasado",
     "this year": r"cette\sann\u00e9e|este\sa\u00f1o",
 }
-_MONTH: Final = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_MONTH: Final = "|".join(sorted(MONTHS_IN_ENGLISH, key=len, reverse=True))
 _UNIT: Final = "|".join(sorted(_UNITS, key=len, reverse=True))
 _COUNT: Final = rf"[0-9]{{1,3}}|{'|'.join(_COUNTS)}"
 _CUES: Final = (
@@ -115,7 +115,7 @@ _CUES: Final = (
         "\u00faltim",
         "ultim",
     ),
-    *("\u0432\u0447\u0435\u0440\u0430", "\u0441\u0435\u0433\u043e\u0434\u043d\u044f", *_MONTHS, *_WEEKDAYS),
+    *("\u0432\u0447\u0435\u0440\u0430", "\u0441\u0435\u0433\u043e\u0434\u043d\u044f", *MONTHS_IN_ENGLISH, *_WEEKDAYS),
     *("am ", "vom ", "seit ", "on ", "le ", "el "),
 )
 _PHRASE: Final = re.compile(
@@ -175,9 +175,9 @@ def _english(match: re.Match[str]) -> str | None:
         if name in found:
             return f"last {_COUNTS.get(found[name], found[name])} {_UNITS[found[f'{name}_unit']]}"
     if "month" in found:
-        return f"on {_MONTHS[found['month']]} {found['day']} {found.get('year', '')}".strip()
+        return f"on {MONTHS_IN_ENGLISH[found['month']]} {found['day']} {found.get('year', '')}".strip()
     if "in_month" in found:
-        return f"in {_MONTHS[found['in_month']]} {found.get('in_year', '')}".strip()
+        return f"in {MONTHS_IN_ENGLISH[found['in_month']]} {found.get('in_year', '')}".strip()
     if "weekday" in found:
         return f"on {_WEEKDAYS[found['weekday']]}"
     if "n1" in found:
@@ -190,4 +190,4 @@ def _english(match: re.Match[str]) -> str | None:
     return f"on the {found.get('am') or found['le']}th"
 
 
-_NAMES: Final = list(dict.fromkeys(_MONTHS.values()))
+_NAMES: Final = list(dict.fromkeys(MONTHS_IN_ENGLISH.values()))

@@ -81,11 +81,11 @@ _MONTH_WORDS: Final = """
     january jan januar jänner february feb februar march mar märz april apr may mai june jun juni july jul
     juli august aug september sept sep october oct oktober okt november nov december dec dezember dez
 """
-_MONTH_NAMES: Final = frozenset(_MONTH_WORDS.split())
+MONTH_NAMES: Final = frozenset(_MONTH_WORDS.split())
 _IN: Final = frozenset({"in", "im", "during", "early", "late", "mid", "anfang", "mitte", "ende"})
 _ON: Final = frozenset({"on", "am", "vom", "seit", "since", "by", "of", "from", "before", "after", "until"})
 _CUES: Final = frozenset(
-    {"st", "nd", "rd", "th", *_SINGLE_DAYS, *_LAST, *_THIS, _AGO, _BEFORE, *_WEEKDAYS, *_MONTH_NAMES, *_IN, "year"}
+    {"st", "nd", "rd", "th", *_SINGLE_DAYS, *_LAST, *_THIS, _AGO, _BEFORE, *_WEEKDAYS, *MONTH_NAMES, *_IN, "year"}
 )
 """A query without any of these words names no relative time."""
 _FIRST_WORDS: Final = _CUES | {*_COUNTS, *_SEVERAL, *_ON, "day", "jahr", "for"}
@@ -192,7 +192,7 @@ def _calendar_unit(text: _Words, at: int) -> tuple[int, Days] | None:
         return None  # "this may happen", "last may i"
     if follows in _WEEKDAYS:
         return at + 2, _weekday(text, _WEEKDAYS[follows], today_counts=not back)
-    if follows in _MONTH_NAMES:
+    if follows in MONTH_NAMES:
         return at + 2, _latest_month(text, month_number(follows), this_counts=not back)
     unit = _UNITS.get(follows)
     if unit == "week" and word == "past":
@@ -224,7 +224,7 @@ def _units_ago(text: _Words, at: int) -> tuple[int, Days] | None:
 def _month_or_year(text: _Words, at: int) -> tuple[int, Days] | None:
     """``May 2025``, ``in March``, ``im M\u00e4rz``, ``in 2024``, ``im Jahr 2024``."""
     word = text.words[at]
-    if word in _MONTH_NAMES:
+    if word in MONTH_NAMES:
         year = at + 2 if text.at(at + 1) == "of" else at + 1
         return _of(year + 1, _month(int(text.at(year)), month_number(word))) if _is_year(text.at(year)) else None
     if word not in _IN and word not in {"year", "jahr"}:
@@ -234,7 +234,7 @@ def _month_or_year(text: _Words, at: int) -> tuple[int, Days] | None:
         name += 1
     if _is_year(text.at(name)):
         return name + 1, _year(int(text.at(name)))
-    if text.at(name) in _MONTH_NAMES and word in _IN:
+    if text.at(name) in MONTH_NAMES and word in _IN:
         dated = _month_or_year(text, name) or _day_of_month(text, name)
         return dated or (name + 1, _latest_month(text, month_number(text.at(name)), this_counts=True))
     return None
@@ -243,7 +243,7 @@ def _month_or_year(text: _Words, at: int) -> tuple[int, Days] | None:
 def _day_of_month(text: _Words, at: int) -> tuple[int, Days] | None:
     """``March 3rd``, ``3. M\u00e4rz``, ``3rd of March``: the latest of that name. ``may`` needs ``on`` before it."""
     word = text.words[at]
-    if word in _MONTH_NAMES and _is_day(text.at(at + 1)) and (word != "may" or text.at(at - 1) in _ON):
+    if word in MONTH_NAMES and _is_day(text.at(at + 1)) and (word != "may" or text.at(at - 1) in _ON):
         end = at + 3 if text.at(at + 2) in {"st", "nd", "rd", "th"} else at + 2
         return _of(end, _latest_day(text, month_number(word), int(text.at(at + 1))))
     if not _is_day(word):
@@ -253,7 +253,7 @@ def _day_of_month(text: _Words, at: int) -> tuple[int, Days] | None:
         name += 1
     if text.at(name) == "of":
         name += 1
-    if text.at(name) not in _MONTH_NAMES or (text.at(name) == "may" and text.at(at - 1) not in _ON):
+    if text.at(name) not in MONTH_NAMES or (text.at(name) == "may" and text.at(at - 1) not in _ON):
         return None
     return _of(name + 1, _latest_day(text, month_number(text.at(name)), int(word)))
 

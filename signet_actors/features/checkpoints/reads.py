@@ -49,6 +49,8 @@ _TURNS: Final = 10
 _OWN_TURNS: Final = 30
 """Of a session that goes on, of which the agent has lost everything."""
 _CHARS: Final = 2000
+_BESIDE: Final = 2
+"""So many turns or lines before one may say something together with it."""
 Without = Callable[[str, str], str]
 _ACTIVE: Final = (
     "SELECT c.session_key, CASE WHEN t.updated_at > c.last_active_at THEN t.updated_at ELSE c.last_active_at END,"
@@ -164,20 +166,24 @@ def _cleaned(checkpoint: StoredCheckpoint | None, without: Without) -> StoredChe
     """Return the checkpoint without the sentences that say what was forgotten."""
     if checkpoint is None:
         return None
-    lines = [without(line, "") for line in checkpoint.digest.splitlines()]
-    return msgspec.structs.replace(checkpoint, digest="\n".join(filter(None, lines)))
+    lines: list[str] = []
+    for line in checkpoint.digest.splitlines():
+        left = without(line, "\n".join(lines[-_BESIDE:]))
+        lines += [left] if left else []
+    return msgspec.structs.replace(checkpoint, digest="\n".join(lines))
 
 
 def _end_of(
     snapshot: Snapshot, session: ActiveSession, transcript: int, without: Without, count: int = _TURNS
 ) -> LastTurns:
     said: list[tuple[str, str]] = []
-    before = ""
+    asked = ""
     for turn in last_turns(snapshot, transcript, count):
         if turn.role == "text" or not turn.continues:
             text = turn.content[-_CHARS:] if turn.role == "text" else ends_of(turn.content, _CHARS)
-            left = without(text, before if turn.role == "assistant" else "")
-            before = text if turn.role == "user" else before
+            before = [left for _, left in said[-_BESIDE:]]
+            left = without(text, "\n".join((*before, asked) if turn.role == "assistant" else before))
+            asked = text if turn.role == "user" else asked
             said += [(turn.role, left)] if left else []
     return LastTurns(session.session_key, session.harness, session.active_at, said, session.ended)
 

@@ -131,4 +131,4 @@ def _members(row: Sequence[Any]) -> dict[str, Any]:
     return {**values, "token_count": -(-len(values["content"]) // CHARS_PER_TOKEN)}
 
 
-READS: Final = {LIST: listed, EXPAND: expand, FindDated: dated}
+READS: Final = {LIST: listed, EXPAND: expand}

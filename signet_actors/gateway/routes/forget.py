@@ -14,7 +14,7 @@ import asyncio
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from signet_actors.domain.confirm import ConfirmCheck, check_confirm_token, confirm_token
 from signet_actors.domain.forget_budget import CONFIRM_ABOVE, needs_confirmation, recently_deleted
@@ -87,7 +87,7 @@ async def forget(call: Call[ForgetRequest]) -> HttpResponse:
         confirmed=request.confirm_token is not None,
         matching=matching,
     )
-    said_in = await sessions_saying(call, tuple(candidate.id for candidate in candidates))
+    said_by, said_in = await find_saying(call, tuple(candidate.id for candidate in candidates))
     refused = _check_token(call, candidates, requires_confirm=requires_confirm)
     if refused is not None:
         if call.idempotency is None:
@@ -110,27 +110,31 @@ async def forget(call: Call[ForgetRequest]) -> HttpResponse:
         for missing in request.ids
         if missing not in answered
     ]
+    deleted = sum(outcome.status == "deleted" for outcome in done.results)
+    facts = [fact for outcome in done.results for fact in outcome.facts]
     return HttpResponse(
         ForgetReply(
             requested=len(results),
-            deleted=sum(outcome.status == "deleted" for outcome in done.results),
+            deleted=deleted,
             results=results,
-            said_in=said_in,
+            forgotten_with=facts or UNSET,
+            said_by=([each for each in said_by if each not in facts] if deleted else []) or UNSET,
+            said_in=(said_in if deleted else []) or UNSET,
         )
     )
 
 
-async def sessions_saying(call: Call[Any], memory_ids: tuple[str, ...]) -> list[str] | UnsetType:
-    """Return the sessions whose transcripts say what the memories say, which are to be forgotten; ``UNSET`` if none."""
+async def find_saying(call: Call[Any], memory_ids: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Return the other memories, and the sessions, that say what these memories say, which are to be forgotten."""
     if not memory_ids or not await call.is_owner():
-        return UNSET
+        return [], []
     try:
         async with asyncio.timeout(WAIT_S):
             found = await call.ask_searcher(FindSaying(memory_ids[:MOST_COMPARED], call.read))
     except (SignetError, TimeoutError) as error:
         call.state.log.info("transcripts_not_compared", error=repr(error), trace=call.trace_id)
-        return UNSET
-    return found.sessions or UNSET
+        return [], []
+    return found.memories, found.sessions
 
 
 async def _forget_all(call: Call[ForgetRequest], command: ForgetMany) -> ManyForgotten:

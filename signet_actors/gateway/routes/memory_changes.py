@@ -16,7 +16,7 @@ from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.http.write_errors import outcome_response
 from signet_actors.gateway.ingest import embed_texts, prepare_text, redaction_fields
-from signet_actors.gateway.routes.forget import sessions_saying
+from signet_actors.gateway.routes.forget import find_saying
 from signet_actors.gateway.state import GatewayState
 from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.operations.batch_modify import ModifyPatch
@@ -128,12 +128,15 @@ async def delete_memory(call: Call[DeleteRequest]) -> HttpResponse:
     )
     if done.status != "deleted":
         return outcome_response(done.id, done.status, current_version=done.current_version)
+    said_by, said_in = await find_saying(call, (done.id,))
     return HttpResponse(
         DeleteReply(
             id=done.id,
             current_version=_or_unset(done.current_version),
             new_version=_or_unset(done.new_version),
-            said_in=await sessions_saying(call, (done.id,)),
+            forgotten_with=done.facts or UNSET,
+            said_by=said_by or UNSET,
+            said_in=said_in or UNSET,
         )
     )
 
@@ -163,6 +166,7 @@ async def recover_memory(call: Call[RecoverRequest]) -> HttpResponse:
             retention_days=done.retention_days,
             current_version=_or_unset(done.current_version),
             new_version=_or_unset(done.new_version),
+            recovered_with=done.facts or UNSET,
         )
     )
 

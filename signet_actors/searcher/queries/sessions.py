@@ -11,11 +11,14 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from signet_actors.domain.dated_sections import SUMMARY_TYPE
 from signet_actors.domain.memories import IMPORTED_SOURCE_TYPES, PREFERRED_TYPES, decayed_importance, start_score
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.features.checkpoints import reads as checkpoints
 from signet_actors.features.checkpoints.api import FindRecovery
+from signet_actors.features.session_summaries import reads as summaries
+from signet_actors.features.session_summaries.api import DatedSummaries, FindDated
 from signet_actors.protocol.memories import Filters, Memory, ReadScope
 from signet_actors.protocol.message import Answered
 from signet_actors.protocol.sessions import (
@@ -49,6 +52,17 @@ def recovery(reader: Reader, snapshot: Snapshot, query: FindRecovery) -> Answere
     filters = Filters(project=query.project, or_no_project=True)
     forgotten = Forgotten(reader, snapshot, ReadScope(query.agent_id), filters)
     return Answered(msgspec.json.encode(checkpoints.recovery(snapshot, query, forgotten.without)))
+
+
+def dated_summaries(reader: Reader, snapshot: Snapshot, query: FindDated) -> Answered:
+    """Return the summaries of the latest sessions, without what was forgotten."""
+    found = summaries.dated(snapshot, query).summaries
+    by_project = {
+        project: Forgotten(reader, snapshot, ReadScope(query.agent_id), Filters(project=project, or_no_project=True))
+        for project in {each.project for each in found}
+    }
+    left = [each._replace(content=by_project[each.project].without(each.content)) for each in found]
+    return Answered(msgspec.json.encode(DatedSummaries([each for each in left if each.content])))
 
 
 def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:
@@ -126,6 +140,10 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
         )
         # Both are given: the newer one may say something else of the same subject.
         shown, used = ([each for seq in seqs for each in (newer.get(seq, seq), seq)] for seqs in (shown, used))
+    if any(memory.type == SUMMARY_TYPE for memory in memories.values()):
+        forgotten = Forgotten(reader, snapshot, query.read, filters)
+        left = {seq: forgotten.left_of(memory) for seq, memory in memories.items()}
+        memories = {seq: memory for seq, memory in left.items() if memory is not None}
     found = constraints | memories
     ids = {seq: memory.id for seq, memory in found.items()}
     wordings = columns.wordings(np.array(list(found), np.int64))

@@ -34,6 +34,8 @@ from signet_actors.searcher.forgotten import Forgotten
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import transcripts as stored
+from signet_actors.store.reads.contents import memories_by_seq
+from signet_actors.store.reads.forget import made_of
 from signet_actors.store.reads.memories import readable_by_id
 
 _SPAN_CHARS: Final = 800
@@ -42,6 +44,7 @@ _ENDING_CHARS: Final = {"user": 120, "assistant": 400}
 _SAYING: Final = 10
 """Of the sessions with words of a memory, the best are compared with it; ``_TURNS_OF_EACH`` turns of each."""
 _TURNS_OF_EACH: Final = 3
+_MEMORY_CHARS: Final = 20_000
 _TERMS: Final = 16
 _BESIDE: Final = 4
 """Turns before and after the one that matches, of which an excerpt may have a part."""
@@ -108,9 +111,15 @@ def _ending(snapshot: Snapshot, transcript: int) -> str:
     return collapsed(conversation([last[role] for role in ("user", "assistant", "text") if role in last]))
 
 
-def saying(snapshot: Snapshot, query: FindSaying) -> SayingFound:
-    """Return the agent's sessions in which what the memories say was said, by one side or by question and answer."""
+def saying(reader: Reader, snapshot: Snapshot, query: FindSaying) -> SayingFound:
+    """Return the agent's sessions in which what the memories say was said, by one side or by question and answer.
+
+    Return the other memories that say it, too.
+    """
+    reader.sync(snapshot)
+    allowed = reader.allowed_rows(snapshot, query.read, Filters())
     sessions: dict[str, None] = {}
+    memories: dict[str, None] = {}
     for memory_id in query.ids:
         snapshot.check_preempted()
         memory = readable_by_id(snapshot, memory_id, query.read, include_deleted=True)
@@ -119,13 +128,19 @@ def saying(snapshot: Snapshot, query: FindSaying) -> SayingFound:
         if expression is None:
             continue
         statement = statement_of(text)
+        memories.update(dict.fromkeys(made_of(snapshot, memory_id, query.read.agent_id)))
+        hits = reader.keyword.search(snapshot, text, allowed, pool=_SAYING)
+        rows = memories_by_seq(snapshot, query.read, Filters(), hits.seqs[:_SAYING].tolist(), chars=_MEMORY_CHARS)
+        for row in rows.values():
+            if row.agent_id == query.read.agent_id and says(passage_of(row.content), statement):
+                memories[row.id] = None
         search_ = SearchSessions(text, query.read, _SAYING)
         for turn in stored.best_turns(snapshot, search_, expression, places=_TURNS_OF_EACH):
             if turn.agent_id == query.read.agent_id and turn.session_key not in sessions:
                 beside, _ = stored.turns_beside(snapshot, turn.transcript, turn.turn, 1)
                 if says(passage_of("\n".join(each.content for each in beside)), statement):
                     sessions[turn.session_key] = None
-    return SayingFound([*sessions])
+    return SayingFound([*sessions], [each for each in memories if each not in query.ids])
 
 
 def past(snapshot: Snapshot, query: ListPastSessions) -> PastSessionsListed:

@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from signet_actors.domain.forget_budget import STORE_KEY
+from signet_actors.domain.memories import DERIVED
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, matching, readable, readable_in_any_scope
 
 _FILTERED = "memories m WHERE {}"
 _SELECT = "SELECT m.id, {}, m.pinned, m.version FROM {} ORDER BY {} LIMIT :limit"
+_MADE_OF = (
+    "SELECT m.id FROM memories m WHERE m.source_id = :id AND m.source_type = :derived AND m.agent_id = :agent"
+    " AND m.is_deleted = 0 ORDER BY m.seq"
+)
 _COUNT = "SELECT count(*) FROM (SELECT 1 FROM {} LIMIT :most) AS found"
 _DELETIONS = "SELECT s.value FROM store_meta s WHERE s.key = :key"
 
@@ -23,6 +28,11 @@ class SelectedMemory(NamedTuple):
     rank: float | None
     pinned: int
     version: int
+
+
+def made_of(snapshot: Snapshot, memory_id: str, agent_id: str) -> list[str]:
+    """Return the ids of the agent's live memories that the pipeline made of the memory."""
+    return [row[0] for row in snapshot.rows(_MADE_OF, {"id": memory_id, "derived": DERIVED, "agent": agent_id})]
 
 
 def selected(

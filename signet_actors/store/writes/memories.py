@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from signet_actors.domain.memories import CHUNK, INTERNAL_SOURCE_TYPES
+from signet_actors.domain.memories import CHUNK, DERIVED, INTERNAL_SOURCE_TYPES
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.store.engine import Insert, Reads, WriteTransaction
 from signet_actors.store.read_policy import readable_in_any_scope
@@ -130,6 +130,11 @@ _LIVE_BY_SOURCE: Final = (
     f"{_SELECT} m.source_id = :source_id AND coalesce(m.source_type, '') NOT IN {INTERNAL_SOURCE_TYPES}"
     f" AND {SAME_SCOPE} AND m.is_deleted = 0 LIMIT 1"
 )
+_FACTS_OF: Final = (
+    f"{_SELECT} m.source_id = :id AND m.source_type = '{DERIVED}' AND m.agent_id = :agent AND m.pinned = 0"
+    " AND m.is_deleted = :deleted AND coalesce(m.deleted_at, '') >= :since AND m.version = 1 + (SELECT count(*)"
+    " FROM memory_history h WHERE h.memory_id = m.id AND h.event IN ('deleted', 'recovered')) ORDER BY m.seq"
+)
 SUPERSEDED: Final = "imported again with another text"
 """Why a memory was deleted that an import has replaced: nobody wanted to forget it."""
 _FORGOTTEN: Final = (
@@ -195,6 +200,16 @@ def readable_by_id(tx: WriteTransaction, memory_id: str, read: ReadScope) -> Sto
     """Return the row, live or deleted, if the read policy allows it."""
     predicate, bindings = readable_in_any_scope(tx, read.agent_id)
     return _row(tx, f"{_SELECT} m.id = :id AND {predicate} LIMIT 1", {"id": memory_id, **bindings})
+
+
+def facts_of(tx: WriteTransaction, source: StoredRow) -> list[StoredRow]:
+    """Return what the pipeline has made of the memory and nobody has pinned or changed, in order.
+
+    Of a deleted memory, what was deleted with it or later; of a live one, what is live.
+    """
+    since = source.deleted_at or ""
+    names = {"id": source.id, "agent": source.agent_id, "deleted": source.is_deleted, "since": since}
+    return [StoredRow(*row) for row in tx.rows(_FACTS_OF, names)]
 
 
 def live_by_hash(tx: WriteTransaction, scope: Scope, digest: str) -> StoredRow | None:

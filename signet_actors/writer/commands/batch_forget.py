@@ -8,6 +8,10 @@ Source: memory-api.txt "POST /api/memory/forget"; signet_actors/domain/forget_bu
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+import msgspec
+
 from signet_actors.domain import forget_budget
 from signet_actors.domain.written_forms import INDEXED_CHARS
 from signet_actors.errors import ErrorCode, SignetError
@@ -50,13 +54,12 @@ def forget(context: CommandContext, command: ForgetMany) -> ManyForgotten:
 def _forget_one(
     context: CommandContext, command: ForgetMany, target: ForgetTarget, budget: ByteBudget
 ) -> Forgotten | None:
+    targets = {other.id for other in command.targets}
     if command.hard:
         with context.tx.savepoint():
-            return memory_changes.erase(
-                context, target.id, target.version, command.reason, command.principal, command.read, budget
-            )
+            return _erase(context, command, target, budget, without=targets)
     with context.tx.savepoint():
-        return memory_changes.forget(
+        return memory_changes.forget_with_facts(
             context,
             ForgetMemory(
                 id=target.id,
@@ -65,4 +68,21 @@ def _forget_one(
                 if_version=target.version,
                 read=command.read,
             ),
+            without=targets,
         )
+
+
+def _erase(
+    context: CommandContext, command: ForgetMany, target: ForgetTarget, budget: ByteBudget, without: Collection[str]
+) -> Forgotten | None:
+    """Erase what the pipeline has made of the memory, then the memory; None if the budget was used up before that."""
+    read, row = command.read, memory_rows.readable_by_id(context.tx, target.id, command.read)
+    facts: list[str] = []
+    if row is not None and target.version in {None, row.version}:
+        facts = [fact.id for fact in memory_changes.facts_of(context, row) if fact.id not in without]
+    for fact_id in facts:
+        if memory_changes.erase(context, fact_id, None, command.reason, command.principal, read, budget) is None:
+            return None
+    version, principal = target.version, command.principal
+    done = memory_changes.erase(context, target.id, version, command.reason, principal, read, budget)
+    return None if done is None else msgspec.structs.replace(done, facts=facts)

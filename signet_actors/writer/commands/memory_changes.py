@@ -6,15 +6,18 @@ Source: memory-api.txt "Memories"; docs/compatibility.md "Forget and modify"; do
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
+from signet_actors.domain.dated_sections import SUMMARY_TYPE
 from signet_actors.domain.jobs import EXTRACT
 from signet_actors.domain.memories import DERIVED, type_source
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
+from signet_actors.domain.said_again import passage_of, says, statement_of
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.written_forms import INDEXED_CHARS, indexed_beside
 from signet_actors.features.session_memories import writes as session_memories
@@ -38,13 +41,14 @@ from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes import session_summaries as summary_rows
+from signet_actors.store.writes.memories import StoredRow
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.commands import (
     embeddings,
     history,
     jobs,
 )
-from signet_actors.writer.commands.memories import restore_key
+from signet_actors.writer.commands.memories import REMEMBERED_AGAIN, restore_key
 
 _DAY_MS = 86_400_000
 
@@ -155,6 +159,34 @@ def modify(
     )
 
 
+def forget_with_facts(context: CommandContext, command: ForgetMemory, without: Collection[str] = ()) -> Forgotten:
+    """Forget the memory and what the pipeline has made of it; ``without`` these."""
+    row = memory_rows.readable_by_id(context.tx, command.id, command.read)
+    done = forget(context, command)
+    if row is None or done.status != "deleted":
+        return done
+    facts = [fact.id for fact in facts_of(context, row) if fact.id not in without]
+    for fact_id in facts:
+        forget(context, msgspec.structs.replace(command, id=fact_id, if_version=None))
+    return msgspec.structs.replace(done, facts=facts)
+
+
+def facts_of(context: CommandContext, source: StoredRow) -> list[StoredRow]:
+    """Return what the pipeline has made of the live memory; of a summary of a session, what it says itself.
+
+    Left out is what was pinned, changed or remembered again: somebody relies on it.
+    """
+    facts = [
+        fact
+        for fact in memory_rows.facts_of(context.tx, source)
+        if not history_rows.was_noted_after(context.tx, fact.id, REMEMBERED_AGAIN, 0)
+    ]
+    if source.type != SUMMARY_TYPE:
+        return facts
+    passage = passage_of(source.content)
+    return [fact for fact in facts if says(passage, statement_of(fact.content))]
+
+
 def forget(context: CommandContext, command: ForgetMemory, *, evidence: history.Evidence | None = None) -> Forgotten:
     """Soft-delete the memory and remove it from every search index, or return a status that tells why not."""
     row = memory_rows.readable_by_id(context.tx, command.id, command.read)
@@ -228,6 +260,17 @@ def remove_row(context: CommandContext, seq: int, memory_id: str, tags: str) -> 
     scores.forget_quotes(context.tx, memory_id)
     session_memories.forget(context.tx, memory_id)
     summary_rows.forget(context.tx, memory_id)
+
+
+def recover_with_facts(context: CommandContext, command: RecoverMemory) -> Recovered:
+    """Recover the memory and the facts that were forgotten with it."""
+    row = memory_rows.readable_by_id(context.tx, command.id, command.read)
+    done = recover(context, command)
+    if row is None or done.status != "recovered":
+        return done
+    facts = [fact.id for fact in memory_rows.facts_of(context.tx, row)]
+    again = [recover(context, msgspec.structs.replace(command, id=fact_id, if_version=None)) for fact_id in facts]
+    return msgspec.structs.replace(done, facts=[each.id for each in again if each.status == "recovered"])
 
 
 def recover(context: CommandContext, command: RecoverMemory, *, evidence: history.Evidence | None = None) -> Recovered:
