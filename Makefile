@@ -31,16 +31,18 @@ TEST_TOOLS = flit_core grimp hypothesis import-linter pytest pytest-timeout pyte
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
-# The interpreter of the environment can go with an upgrade of Python. Then all is installed again.
-ifneq ($(shell $(BIN)/python -c 'import click; print("runs")' 2>/dev/null),runs)
-$(VENV)/.installed: no-interpreter
-.PHONY: no-interpreter
-no-interpreter:
+# The interpreter of the environment can go with an upgrade of Python, and what is installed can be of another time: the stamp
+# has the part of pyproject.toml before the settings of the tools. Then all is installed again.
+METADATA = sed '/^\[tool\.ruff\]/,$$d' pyproject.toml
+ifneq ($(shell $(METADATA) | cmp -s - $(VENV)/.installed && $(BIN)/python -c 'import click; print("runs")' 2>/dev/null),runs)
+$(VENV)/.installed: out-of-date
+.PHONY: out-of-date
+out-of-date:
 endif
 
 # Of the libraries, only the modules that a process imports are compiled; the tests of libraries, and pip, which is needed
 # once, are removed: together a quarter of the installation.
-$(VENV)/.installed: requirements.lock pyproject.toml ops/third_party.py signet_actors/cli/third_party_files.py
+$(VENV)/.installed: requirements.lock ops/third_party.py signet_actors/cli/third_party_files.py
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (none found)." >&2; exit 1; }
 	@echo 'Installing into $(VENV) ...'
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
@@ -51,7 +53,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml ops/third_party.py signet_a
 	@$(BIN)/python ops/compile_imported.py
 	@find $(VENV)/lib -type d -name tests -prune -exec rm -r {} +
 	@$(PIP) uninstall --yes pip setuptools 2>/dev/null
-	@touch $@
+	@$(METADATA) > $@
 	@echo 'Installed. Next: export PATH="$$PWD/$(BIN):$$PATH" && signet setup'
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock

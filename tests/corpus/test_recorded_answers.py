@@ -52,7 +52,7 @@ def test_every_route_has_a_recorded_success() -> None:
         for route in ROUTES
         if not any(method == route.operation.method and _fits(route.path, target) for method, target in answered)
     ]
-    assert missing == []
+    assert missing == [], "add a step in tests/corpus/scenarios, then run: python -m tests.corpus.record SCENARIO"
 
 
 def test_every_error_code_and_its_status_are_recorded() -> None:

@@ -1,7 +1,8 @@
 """``python -m tests.golden.make``: write a database of the current schema, which is kept permanently.
 
-Run once at each release with a new schema, and commit its files: ``schema-N.sqlite`` and ``schema-N.json``, the
-memories that every later release must find in it. An existing file is never overwritten.
+Run once for each migration, when ``fill`` writes rows of its new tables, and commit its files: ``schema-N.sqlite`` and
+``schema-N.json``, the memories that every later release must find in it. An existing file is never overwritten; delete
+those of a migration that you are still changing.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from tests.support.pipeline_harness import PipelineHarness, add, change, configu
 from tests.support.store_room import recording
 
 HERE = Path(__file__).parent
+CONFIG = configured(allow_update_delete=True, hints=True)
 COLUMNS = "id, content, type, tags, importance, pinned, agent_id, visibility, scope, is_deleted, version"
 
 
@@ -164,7 +166,7 @@ def rows(connection: Any) -> list[list[Any]]:
 def main() -> int:
     """The exit code; 1 when the golden database of this schema is there already."""
     with tempfile.TemporaryDirectory() as directory:
-        room = PipelineHarness(Path(directory), config=configured(allow_update_delete=True, hints=True))
+        room = PipelineHarness(Path(directory), config=CONFIG)
         schema = schema_version(room.connection)
         target = HERE / f"schema-{schema}.sqlite"
         if target.exists():

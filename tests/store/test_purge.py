@@ -1,15 +1,32 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from signet_actors.protocol.leases import AdvanceHighWaterMark, ReapLeases
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
-from signet_actors.protocol.writer import ForgetMemory, PurgeStep
-from tests.support.store_room import StoreRoom, plan_of
+from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, PurgeStep
+from tests.golden.make import CONFIG, fill
+from tests.support.pipeline_harness import PipelineHarness
+from tests.support.store_room import StoreRoom, kept_sound, plan_of
 
 DAY_MS = 86_400_000
 LATER = "2026-03-01T00:00:00.000Z"
 STEPS = ("graph_links", "embeddings", "tombstones", "pipeline_runs", "history", "completed_jobs", "dead_jobs")
+
+
+KEPT = {
+    "memory_changes": "tells searchers which rows to drop",
+    "memory_history": "what happened to it, without its content",
+    "memory_jobs": "jobs that have ended or are running, without texts; purged by age",
+    "memory_proposals": "that it was proposed, without content and reason",
+    "pipeline_runs": "that it was processed",
+    "session_recalls": "that a session received the id; deleted with the session's rows",
+    "session_summaries": "where the file of a summary is, until retention has removed the file",
+}
+"""Tables that still name an erased memory, and why."""
+SUFFIXES = ("memory_id", "memory_seq")
 
 
 def purge(room: StoreRoom, step: str, *, cutoff: str = LATER, limit: int = 500) -> int:
@@ -161,3 +178,41 @@ def test_due_rows_are_found_by_index_without_scanning(room: StoreRoom) -> None:
         plan = plan_of(room.connection, sql)
         assert not [step for step in plan if step.startswith("SCAN") and "VIRTUAL TABLE" not in step], (sql, plan)
         assert sql not in tombstones or plan[0].startswith("SEARCH m USING INDEX idx_memories_deleted_at"), plan
+
+
+def tables_about_memories(room: StoreRoom) -> dict[str, list[str]]:
+    """Each table with a column that names a memory, and these columns."""
+    sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
+    columns = {
+        table: [row[1] for row in room.connection.execute(f"PRAGMA table_info({table})")]
+        for (table,) in room.connection.execute(sql).fetchall()
+    }
+    about = {table: [name for name in names if name.endswith(SUFFIXES)] for table, names in columns.items()}
+    return {table: names for table, names in about.items() if names}
+
+
+def test_an_erased_memory_is_named_only_where_that_must_be_kept(tmp_path: Path) -> None:
+    with kept_sound(PipelineHarness(tmp_path, config=CONFIG)) as room:
+        fill(room)
+        about = tables_about_memories(room)
+        counts = {table: room.value(f"SELECT count(*) FROM {table}") for table in about}
+        empty = [table for table, count in counts.items() if not count]
+        assert empty == [], "`fill` of tests/golden/make.py writes rows of every table"
+        for memory_id, agent in room.connection.execute(
+            "SELECT id, agent_id FROM memories WHERE NOT is_deleted"
+        ).fetchall():
+            target, read = ForgetTarget(memory_id), ReadScope(agent_id=agent)
+            room.ask(ForgetMany(targets=(target,), reason="r", principal=Principal(), hard=True, read=read))
+        assert room.value("SELECT count(*) FROM memories WHERE NOT is_deleted") == 0
+        naming = {
+            table
+            for table, names in about.items()
+            for name in names
+            if room.value(
+                f"SELECT count(*) FROM {table} WHERE {name} NOT IN"
+                f" (SELECT {'seq' if name.endswith('seq') else 'id'} FROM memories)"
+            )
+        }
+    assert naming == set(KEPT), (
+        "delete the rows in `remove_row` of writer/commands/memory_changes.py, or say here why not"
+    )

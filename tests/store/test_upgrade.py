@@ -107,7 +107,9 @@ def the_backup(path: Path) -> Path:
 
 
 def test_there_is_a_golden_database_of_every_released_schema() -> None:
-    assert [path.stem for path in GOLDEN] == [f"schema-{number}" for number in range(1, NEXT)]
+    made = [path.stem for path in GOLDEN]
+    how = "write rows of a new table in `fill` of tests/golden/make.py, then run: python -m tests.golden.make"
+    assert made == [f"schema-{number}" for number in range(1, NEXT)], how
 
 
 def test_the_current_code_finds_every_memory_of_an_older_release(released: Path) -> None:

@@ -32,7 +32,8 @@ from tests.support.store_room import broken_invariants
 
 MARK = "SIGNET_TEST_MARK"
 CLIENT_WAIT_S = 60.0
-"""A timeout against hanging, never a measurement."""
+COMMAND_WAIT_S = 120.0
+"""Timeouts against hanging, never a measurement."""
 
 _INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV")
 
@@ -400,6 +401,29 @@ class LiveDaemon:
             return broken_invariants(connection)
         finally:
             connection.close()
+
+
+def run_signet(
+    daemon: LiveDaemon, *arguments: str, environ: Mapping[str, str] | None = None, **given: Any
+) -> subprocess.CompletedProcess[Any]:
+    """Run the command line on the workspace of the daemon, whatever its exit code; its output is text.
+
+    ``environ``: further variables. ``given``: further arguments of ``subprocess.run``.
+    """
+    usual: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "signet_actors.cli", *arguments],
+        env=daemon.environment(**(environ or {})),
+        check=False,
+        **{**usual, "cwd": daemon.root, "text": True, "timeout": COMMAND_WAIT_S, **given},
+    )
+
+
+def signet(daemon: LiveDaemon, *arguments: str, exit_code: int = 0) -> str:
+    """Return what the command prints; it must end with ``exit_code``."""
+    done = run_signet(daemon, *arguments)
+    assert done.returncode == exit_code, (arguments, done.stdout, done.stderr)
+    return str(done.stdout)
 
 
 def private_root() -> Path:

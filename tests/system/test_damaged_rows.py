@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,21 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.bus_harness import eventually
-from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.live_daemon import LiveDaemon, live_daemon, run_signet
 
 pytestmark = pytest.mark.system
-
-
-def signet(daemon: LiveDaemon, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "signet_actors.cli", *arguments],
-        env=daemon.environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +47,7 @@ def test_an_unreadable_row_ends_no_searcher_and_hides_no_other_row(stopped: Live
     assert "signet doctor" in stopped.api.post("/api/memory/recall", {"query": "kettle"}).refused(503)["error"]
     assert {child["restarts"] for child in stopped.api.get("/health").ok()["actors"]} == {0}
     assert stopped.stop() == 0
-    done = signet(stopped, "doctor", "--deep")
+    done = run_signet(stopped, "doctor", "--deep")
     assert "a memory's tags are not a list of strings" in done.stdout
 
 
@@ -93,8 +79,8 @@ def test_a_missing_row_number_sequence_is_reported_at_start_and_repaired(stopped
     assert "doctor" in refusal["error"]
     assert len(stopped.api.listed()) == 2
     assert stopped.stop() == 0
-    assert signet(stopped, "doctor").returncode == 1
-    assert signet(stopped, "doctor", "--repair", "--yes").returncode == 0
+    assert run_signet(stopped, "doctor").returncode == 1
+    assert run_signet(stopped, "doctor", "--repair", "--yes").returncode == 0
     stopped.start()
     stopped.api.remember("One more")
     assert len(stopped.api.listed()) == 3
@@ -107,14 +93,14 @@ def test_a_database_of_other_migrations_ends_the_start_with_78_and_is_refused_as
     assert "`signet restore latest`" in said
     for path in stopped.database.parent.glob("memories.db*"):
         shutil.copy(path, stopped.root / path.name)
-    done = signet(stopped, "restore", str(stopped.root / "memories.db"), "--yes")
+    done = run_signet(stopped, "restore", str(stopped.root / "memories.db"), "--yes")
     assert done.returncode == 74
     assert "migration 2" in done.stdout + done.stderr
 
 
 def test_a_repair_keeps_every_vector(stopped: LiveDaemon) -> None:
     stopped.edit("DELETE FROM vec_embeddings_1 WHERE rowid = 1")
-    done = signet(stopped, "doctor", "--deep", "--repair", "--yes")
+    done = run_signet(stopped, "doctor", "--deep", "--repair", "--yes")
     assert "intact" in done.stdout
     assert "dropped" not in done.stdout
     assert stopped.read("SELECT count(*) FROM memories WHERE embedding_seq IS NOT NULL") == [(2,)]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.bus_harness import eventually
-from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.live_daemon import LiveDaemon, live_daemon, run_signet
 
 pytestmark = [
     pytest.mark.system,
@@ -25,14 +25,7 @@ pytestmark = [
 
 
 def tool(daemon: LiveDaemon, *arguments: str) -> tuple[int, str]:
-    ran = subprocess.run(
-        [sys.executable, "-P", "-m", "signet_actors.cli", *arguments],
-        env=daemon.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    ran = run_signet(daemon, *arguments)
     return ran.returncode, ran.stdout + ran.stderr
 
 

@@ -9,8 +9,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.support.bus_harness import eventually
-from tests.support.live_daemon import CLIENT_WAIT_S, LiveDaemon, live_daemon, remove_tree
+from tests.support.live_daemon import CLIENT_WAIT_S, LiveDaemon, live_daemon, remove_tree, run_signet
 from tests.support.load import UNKNOWN, load_on
 
 pytestmark = pytest.mark.system
@@ -299,16 +297,7 @@ def test_a_removed_file_of_the_daemon_directory_is_created_again() -> None:
 
 def tool(daemon: LiveDaemon, *arguments: str) -> tuple[int, str]:
     """The exit code of a command of `signet`, and everything that it said."""
-    ran = subprocess.run(
-        [sys.executable, "-P", "-m", "signet_actors.cli", *arguments],
-        env=daemon.environment(),
-        cwd=daemon.root,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    ran = run_signet(daemon, *arguments)
     return ran.returncode, ran.stdout + ran.stderr
 
 

@@ -6,8 +6,6 @@ Source: docs/reliability.md R11 and R22; docs/operations.md "Processes"; docs/co
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -15,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.bus_harness import eventually
-from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.live_daemon import LiveDaemon, live_daemon, run_signet
 from tests.support.scripted_provider import Asked, Fault, ScriptedProvider
 
 pytestmark = pytest.mark.system
@@ -111,9 +109,7 @@ SEARCHES: dict[str, Callable[[LiveDaemon], str]] = {
 
 
 def cli(daemon: LiveDaemon, command: str) -> str:
-    words = [sys.executable, "-P", "-m", "signet_actors.cli", command]
-    done = subprocess.run(words, env=daemon.environment(), capture_output=True, timeout=WAIT_S, check=False)
-    return " ".join(done.stdout.decode().split())
+    return " ".join(run_signet(daemon, command).stdout.split())
 
 
 def degraded(daemon: LiveDaemon, why: str) -> bool:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,11 +14,9 @@ from pathlib import Path
 import pytest
 
 from signet_actors.runtime.logging.configuration import log_path
-from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.live_daemon import LiveDaemon, live_daemon, run_signet
 
 pytestmark = pytest.mark.system
-
-HANG_GUARD_S = 60
 
 
 def fifo(path: Path) -> None:
@@ -53,19 +49,6 @@ def stopped() -> Iterator[LiveDaemon]:
         yield daemon
 
 
-def signet(daemon: LiveDaemon, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "signet_actors.cli", *arguments],
-        env=daemon.environment(),
-        cwd=daemon.root,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=HANG_GUARD_S,
-        check=False,
-    )
-
-
 @KINDS
 def test_a_daemon_does_not_start_on_a_lock_that_is_no_regular_file(
     stopped: LiveDaemon, put: Callable[[Path], None]
@@ -88,7 +71,7 @@ def test_a_command_refuses_a_lock_that_is_no_regular_file(
 ) -> None:
     lock = stopped.workspace / ".daemon" / "lock"
     put(lock)
-    done = signet(stopped, *arguments)
+    done = run_signet(stopped, *arguments)
     assert done.returncode == 78, done.stderr
     assert f"signet: {lock} is a " in done.stderr
     assert "Traceback" not in done.stderr
@@ -97,7 +80,7 @@ def test_a_command_refuses_a_lock_that_is_no_regular_file(
 @KINDS
 def test_doctor_names_a_lock_that_is_no_regular_file(stopped: LiveDaemon, put: Callable[[Path], None]) -> None:
     put(stopped.workspace / ".daemon" / "lock")
-    done = signet(stopped, "doctor")
+    done = run_signet(stopped, "doctor")
     assert done.returncode == 1
     assert "fail  lock: " in done.stdout
     assert "Traceback" not in done.stderr
@@ -109,7 +92,7 @@ def test_a_daemon_file_that_is_not_regular_counts_as_no_daemon(
     stopped: LiveDaemon, put: Callable[[Path], None], name: str
 ) -> None:
     put(stopped.workspace / ".daemon" / name)
-    done = signet(stopped, "status")
+    done = run_signet(stopped, "status")
     assert (done.returncode, "Traceback" in done.stderr) == (3, False)
 
 
@@ -118,7 +101,7 @@ def test_logs_skips_a_log_that_is_not_a_regular_file(stopped: LiveDaemon, put: C
     logs = stopped.workspace / ".daemon" / "logs"
     logs.mkdir(mode=0o700)
     put(logs / "daemon-2026-01-01.log")
-    done = signet(stopped, "logs")
+    done = run_signet(stopped, "logs")
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
 
 
@@ -206,6 +189,6 @@ def test_the_disk_reserve_and_the_start_log_do_not_overwrite_a_hard_linked_file(
     start_log = stopped.workspace / ".daemon" / "logs" / "start.log"
     start_log.unlink(missing_ok=True)
     start_log.hardlink_to(other)
-    done = signet(stopped, "start")
+    done = run_signet(stopped, "start")
     assert (done.returncode, other.read_text()) == (78, "not touched\n")
     assert "Traceback" not in done.stderr

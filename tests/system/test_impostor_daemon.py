@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.live_daemon import LiveDaemon, live_daemon, run_signet
 
 pytestmark = pytest.mark.system
 
@@ -72,14 +72,7 @@ def false_daemon(daemon: LiveDaemon, *, port: int = 0, uid: int | None = None) -
 
 
 def remember(daemon: LiveDaemon, port: int) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "signet_actors.cli", "remember", SECRET],
-        env=daemon.environment(SIGNET_PORT=str(port)),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    return run_signet(daemon, "remember", SECRET, environ={"SIGNET_PORT": str(port)})
 
 
 def test_without_a_daemon_no_data_is_sent_to_a_program_on_its_port() -> None:

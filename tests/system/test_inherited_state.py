@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.live_daemon import LiveDaemon, live_daemon, run_signet
 
 pytestmark = pytest.mark.system
 
@@ -37,14 +37,7 @@ def blocked(*signals: signal.Signals) -> Iterator[None]:
 
 
 def signet(daemon: LiveDaemon, *arguments: str, **streams: Any) -> subprocess.CompletedProcess[bytes]:
-    given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "signet_actors.cli", *arguments],
-        env=daemon.environment(),
-        check=False,
-        timeout=GUARD_S,
-        **given,
-    )
+    return run_signet(daemon, *arguments, text=False, **streams)
 
 
 def shell(daemon: LiveDaemon, line: str) -> subprocess.CompletedProcess[bytes]:

@@ -17,7 +17,7 @@ import pytest
 
 from signet_actors.store.sqlite.connect import open_copy, open_writer
 from tests.support.bus_harness import eventually
-from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.live_daemon import LiveDaemon, live_daemon, run_signet
 
 pytestmark = pytest.mark.system
 
@@ -30,14 +30,7 @@ def daemon() -> Iterator[LiveDaemon]:
 
 def signet(daemon: LiveDaemon, *arguments: str, **more: str) -> tuple[int, Any, str]:
     """Exit code, the JSON that was printed, and what was said on standard error."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "signet_actors.cli", *arguments, "--json"],
-        env=daemon.environment(**more),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    ran = run_signet(daemon, *arguments, "--json", environ=more)
     try:
         told = json.loads(ran.stdout)
     except ValueError:

@@ -21,7 +21,7 @@ from signet_actors.operations.registry import OPERATIONS
 from signet_actors.operations.request_path import fill_path
 from signet_actors.runtime.socket_uids import peer_uid
 from tests.support.bus_harness import eventually
-from tests.support.live_daemon import Answer, LiveDaemon, live_daemon
+from tests.support.live_daemon import Answer, LiveDaemon, live_daemon, signet
 
 pytestmark = pytest.mark.system
 
@@ -190,15 +190,7 @@ def test_with_require_owner_everything_else_needs_no_token(strict: LiveDaemon) -
 def test_the_command_line_sends_the_token(strict: LiveDaemon) -> None:
     strict.api.remember("Forgotten on the command line", tags=["cli"])
     for arguments in (("backup",), ("forget", "--tags", "cli", "--yes")):
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "signet_actors.cli", *arguments],
-            env=strict.environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        signet(strict, *arguments)
 
 
 def test_a_reload_can_enable_and_disable_the_token(own: LiveDaemon) -> None:

@@ -7,13 +7,12 @@ import os
 import socket
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.live_daemon import LiveDaemon, live_daemon, run_signet
 
 pytestmark = pytest.mark.system
 
@@ -35,15 +34,7 @@ def daemon() -> Iterator[LiveDaemon]:
 
 
 def signet(daemon: LiveDaemon, *arguments: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "signet_actors.cli", *arguments],
-        env=daemon.environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        check=False,
-        timeout=GUARD_S,
-    )
+    return run_signet(daemon, *arguments, stdout=stdout, text=False)
 
 
 def exported(text: bytes) -> set[str]:

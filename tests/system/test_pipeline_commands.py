@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from signet_actors.domain.extraction.proposals import NO_CANDIDATES_REASON
-from tests.support.bus_harness import REPOSITORY, eventually
-from tests.support.live_daemon import CLIENT_WAIT_S, LiveDaemon, live_daemon
+from tests.support.bus_harness import eventually
+from tests.support.live_daemon import LiveDaemon, live_daemon, signet
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_provider import ScriptedProvider
 
@@ -21,21 +18,6 @@ SENTENCES = (
     "The site is released from the release branch.",
 )
 NOTE = " ".join(SENTENCES)
-
-
-def signet(daemon: LiveDaemon, *arguments: str, exit_code: int = 0) -> str:
-    """What the command prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "signet_actors.cli", *arguments],
-        env=daemon.environment(),
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=CLIENT_WAIT_S,
-    )
-    assert done.returncode == exit_code, (arguments, done.stdout, done.stderr)
-    return done.stdout
 
 
 def configured(provider: ScriptedProvider, more: str = "") -> str:

@@ -9,7 +9,6 @@ import os
 import secrets
 import shutil
 import subprocess
-import sys
 import threading
 import zlib
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from signet_actors.store.vector_file import HEADER_BYTES, read_header, record_bytes
-from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.live_daemon import LiveDaemon, live_daemon, run_signet
 
 pytestmark = pytest.mark.system
 
@@ -27,15 +26,7 @@ QUERIES = ("classical music orchestra", "marine animals anatomy", "repairing a b
 
 
 def doctor(daemon: LiveDaemon, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "signet_actors.cli", "doctor", *options],
-        env=daemon.environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return run_signet(daemon, "doctor", *options)
 
 
 def put_back(daemon: LiveDaemon, copy: Path) -> None:

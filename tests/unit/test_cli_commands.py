@@ -759,7 +759,8 @@ def test_every_command_of_the_table_exists_under_its_name_and_help_line(signet: 
         result = signet(name, "--help")
         assert result.exit_code == 0, name
         assert result.stdout.startswith(f"Usage: signet {name} ")
-        assert help_line.rstrip(".") in " ".join(result.stdout.split()), name
+        shown = " ".join(result.stdout.split())
+        assert help_line.rstrip(".") in shown, f"{name}: the docstring of the function begins with the line of COMMANDS"
 
 
 def test_a_mistyped_command_is_a_usage_error_with_a_suggestion(signet: Callable[..., Result]) -> None:

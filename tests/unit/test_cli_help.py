@@ -33,7 +33,7 @@ def names() -> list[str]:
 
 
 def test_every_command_has_an_example() -> None:
-    assert sorted(EXAMPLES) == sorted(names())
+    assert sorted(EXAMPLES) == sorted(names()), "each command and subcommand has examples in cli/examples.py"
 
 
 @pytest.mark.parametrize("format_", IMPORTERS)
@@ -81,7 +81,7 @@ def test_the_manual_page_is_made_from_the_commands() -> None:
 
 def test_every_command_stands_below_one_heading_of_the_help(signet: Callable[..., Result]) -> None:
     grouped = [name for _, names in GROUPS for name in names]
-    assert sorted(grouped) == sorted(name for name, *_ in COMMANDS)
+    assert sorted(grouped) == sorted(name for name, *_ in COMMANDS), "put the command below a heading of GROUPS"
     shown = signet("--help").stdout
     places = [shown.index(f"\n{heading}:\n") for heading, _ in GROUPS]
     assert places == sorted(places)

@@ -56,7 +56,8 @@ OPEN = {
 
 def test_every_operation_says_what_another_user_of_the_machine_does_not_get() -> None:
     unsaid = {one.name for one in OPERATIONS if not one.owner_only and not one.owner_parts}
-    assert unsaid == {name for names in OPEN.values() for name in names}
+    how = "declare owner_only or owner_parts, or add the operation to OPEN below its reason"
+    assert unsaid == {name for names in OPEN.values() for name in names}, how
     assert not [one.name for one in OPERATIONS if one.owner_only and one.owner_parts]
 
 
