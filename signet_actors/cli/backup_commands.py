@@ -255,14 +255,15 @@ def _resolve_source(source: str) -> str:
         return source
 
 
-_MAY_COME_BACK: Final = ", and what was erased since, or said while memory was switched off, may come back"
+_MAY_COME_BACK: Final = ", and what was forgotten or erased since, or said while memory was switched off, may come back"
 _CARRIED: Final = (
-    "What was erased since then, or said while memory was switched off, does not come back (`signet recover` brings a"
-    " memory back that was deleted permanently)."
+    "What was forgotten or erased since then, or said while memory was switched off, does not come back (`signet"
+    " recover` brings a memory back, also one that was deleted permanently)."
 )
 _NOT_CARRIED: Final = (
-    "What was erased since then may be there again: erase it once more, also after `signet backfill`. That memory was"
-    " switched off for a session since then is not known any more: what was said in it may be stored."
+    "What was forgotten or erased since then may be there again: forget or erase it once more, also after"
+    " `signet backfill`. That memory was switched off for a session since then is not known any more: what was said in"
+    " it may be stored."
 )
 
 

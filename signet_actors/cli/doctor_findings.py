@@ -159,9 +159,7 @@ def backup_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding("backup", WARN, detail, remedy)
         return
     late = every_ms and age_ms > 3 * every_ms and context.running
-    yield DoctorFinding(
-        "backup", WARN if late else OK, detail, "`signet status` shows why no newer one was made" if late else ""
-    )
+    yield DoctorFinding("backup", WARN if late else OK, detail, "`signet backup` makes one now" if late else "")
 
 
 _REMEDIES = {

@@ -59,8 +59,8 @@ KILL_AFTER_S = 3.0
 def up(invocation: Invocation) -> None:
     """Run the daemon in the foreground.
 
-    Its log goes to the terminal too; Ctrl-C stops it cleanly. For a service manager (systemd, launchd, a container)
-    this is the command to run.
+    Its log goes to the terminal too; Ctrl-C, or closing the terminal, stops it cleanly. For a service manager (systemd,
+    launchd, a container) this is the command to run.
     """
     workspace = invocation.workspace
     advice = "stop it with `signet stop`, or choose another workspace with SIGNET_WORKSPACE"

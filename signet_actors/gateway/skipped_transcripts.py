@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final
 
 from signet_actors.runtime.connected_harnesses import SESSION_FOLDERS
@@ -24,6 +24,17 @@ class SkippedTranscripts:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._refusals: dict[tuple[str, str], tuple[float, str]] = {}
+        self._unwritten: dict[Hashable, float] = {}
+
+    def without_space(self, name: Hashable) -> None:
+        """Note that the end of a session was refused because the disk is full: its hook may not have kept it either."""
+        self._unwritten[name] = self._clock()
+        if len(self._unwritten) > MOST_FOLDERS:
+            self._unwritten.pop(next(iter(self._unwritten)), None)
+
+    def stored(self, name: Hashable) -> None:
+        """Forget that there was no space for this one."""
+        self._unwritten.pop(name, None)
 
     def add(self, harness: str, path: str | None, reason: str) -> None:
         """Note that a transcript is not kept."""
@@ -41,13 +52,21 @@ class SkippedTranscripts:
                 self._refusals.pop((name, folder), None)
 
     def notes(self) -> list[str]:
-        """Return a sentence for each harness whose transcripts were refused, the latest ones; no path is in it."""
+        """Return a sentence for each harness whose transcripts were refused, the latest ones, and one for those without
+        space; no path is in it.
+        """
         newest = {
             harness: (at, reason)
             for (harness, _), (at, reason) in list(self._refusals.items())
             if self._clock() - at < NOTED_S
         }
-        return [self._sentence(harness, *newest[harness]) for harness in list(newest)[-_MOST_NAMED:]]
+        told = [self._sentence(harness, *newest[harness]) for harness in list(newest)[-_MOST_NAMED:]]
+        if count := sum(self._clock() - at < NOTED_S for at in list(self._unwritten.values())):
+            ends = "the end of a session" if count == 1 else f"the ends of {count} sessions"
+            told.append(
+                f"{ends} could not be stored because the disk was full; `signet backfill` stores what is missing"
+            )
+        return told
 
     def _sentence(self, harness: str, at: float, reason: str) -> str:
         name = "".join(filter(str.isprintable, harness))[:_NAME_CHARS]

@@ -60,7 +60,8 @@ class RestoreReport(msgspec.Struct, omit_defaults=True):
 
     ``ahead`` are the backups that were passed over because their names are in the future. ``missing`` is how many live
     memories of the present database the backup lacks; only a preview counts them. ``carried_over``: the restored
-    database knows for which sessions memory was switched off since, and what was erased; None without a present one.
+    database knows for which sessions memory was switched off since, and what was forgotten or erased; None without a
+    present one.
     """
 
     ok: bool

@@ -653,6 +653,46 @@ def test_the_first_backup_is_made_soon_after_the_start_and_the_next_a_day_later(
     assert set(vault.writer.copies) > {first}
 
 
+@pytest.mark.parametrize("awake_ms", [backup.LOOK_MS + 1000, 8 * HOUR_MS])
+def test_a_machine_that_sleeps_has_a_backup_for_each_day_that_it_is_awake(vault: Room, awake_ms: int) -> None:
+    vault.run_for(backup.FIRST_AFTER_MS + 1000)
+    one_backup(vault, FINE)
+    made = []
+    for _ in range(3):
+        vault.clock.jump(DAY - awake_ms)  # asleep: the monotonic clock stands still
+        vault.run_for(awake_ms)
+        assert backups(vault).running is not None
+        made.append(one_backup(vault, FINE))
+    vault.run_for(HOUR_MS)
+    assert len(set(made)) == 3
+    assert backups(vault).running is None
+
+
+def test_a_clock_that_jumps_ahead_and_back_makes_one_backup_too_many(vault: Room) -> None:
+    vault.run_for(backup.FIRST_AFTER_MS + 1000)
+    first = one_backup(vault, FINE)
+    vault.clock.jump(300 * DAY)
+    vault.run_for(backup.LOOK_MS + 1000)
+    ahead = one_backup(vault, FINE)
+    vault.clock.jump(-300 * DAY)
+    vault.run_for(23 * HOUR_MS)
+    assert set(vault.writer.copies) == {first, ahead}
+    vault.run_for(HOUR_MS)
+    third = one_backup(vault, FINE)
+    vault.run_for(23 * HOUR_MS)
+    assert set(vault.writer.copies) == {first, ahead, third}
+
+
+def test_a_clock_that_goes_back_does_not_delay_the_next_backup_for_longer_than_a_day(vault: Room) -> None:
+    vault.run_for(backup.FIRST_AFTER_MS + 1000)
+    first = one_backup(vault, FINE)
+    vault.clock.jump(-HOUR_MS // 2)
+    vault.run_for(DAY - backup.LOOK_MS)
+    assert set(vault.writer.copies) == {first}
+    vault.run_for(HOUR_MS)
+    assert set(vault.writer.copies) > {first}
+
+
 def test_a_daemon_that_is_restarted_often_does_not_back_up_each_time(vault: Room) -> None:
     keep(vault, backup_name(START - 3 * HOUR_MS, 1))
     vault.actor = vault.born()

@@ -6,6 +6,7 @@ Source: docs/reliability.md R4; docs/decisions.md 44.
 from __future__ import annotations
 
 import itertools
+import json
 import resource
 import time
 from collections import Counter
@@ -16,6 +17,7 @@ import pytest
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.small_disk import fill, small_disk
+from tests.system.test_maintenance import signet
 
 pytestmark = pytest.mark.system
 
@@ -136,6 +138,29 @@ def test_a_session_that_is_switched_off_on_a_full_disk_is_off_after_the_next_sta
         answer = api.post("/api/hooks/remember", body).ok()
         assert answer.get("saved", False) is is_stored, answer
     assert [row["content"] for row in daemon.api.listed() if "kinkajou" in row["content"]] == ["kinkajou of on"]
+
+
+def test_the_end_of_a_session_refused_on_a_full_disk_is_told_until_it_is_stored(daemon: LiveDaemon) -> None:
+    filler = daemon.workspace / "filler"
+    api, writes = daemon.api, Writes(daemon)
+    ends = [
+        {"harness": "x", "sessionKey": key, "transcript": f"User: Where is {key}?\nAssistant: {TEXT * 4000}"}
+        for key in ("ferry", "barge")
+    ]
+    fill(filler)
+    writes.until(507)
+    for body in ends:
+        answer = api.post("/api/hooks/session-end", body)
+        assert (answer.status, "the disk is full" in answer.json["error"]) in {(507, True), (504, True)}, answer
+    filler.unlink()
+    eventually(lambda: writes.one() == 200, within_s=60, what="writes again")
+    assert "the ends of 2 sessions could not be stored" in daemon.health()["detail"]
+    code, shown = signet(daemon, "doctor")[:2]
+    assert "`signet backfill`" in json.dumps(shown), code
+    for told, body in zip(("the end of a session could not", None), ends, strict=True):
+        api.post("/api/hooks/session-end", body).ok()
+        eventually(lambda told=told: (told or "") in daemon.health()["detail"], within_s=60, what="told")  # type: ignore[misc]
+    assert "backfill" not in daemon.health()["detail"]
 
 
 def test_writes_of_other_files_on_a_full_disk_are_refused_too(daemon: LiveDaemon) -> None:

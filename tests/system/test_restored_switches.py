@@ -1,4 +1,4 @@
-"""A restore forgets neither for which sessions memory was switched off since the backup, nor what was erased.
+"""A restore knows for which sessions memory was switched off since the backup, and what was forgotten or erased.
 
 Source: docs/operations.md "Restore".
 """
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.system
 BACKFILL: dict[str, Any] = {"reason": "backfill"}
 
 
-def test_what_was_switched_off_or_erased_since_the_backup_stays_out_after_a_restore() -> None:
+def test_what_was_switched_off_forgotten_or_erased_since_the_backup_stays_out_after_a_restore() -> None:
     with live_daemon(patient=True) as daemon:
         api = daemon.api
         kept, erased, forgotten, again = (
@@ -47,11 +47,11 @@ def test_what_was_switched_off_or_erased_since_the_backup_stays_out_after_a_rest
         (daemon.workspace / ".daemon" / "claims.json").unlink()  # as it is hours later
 
         code, told, said = signet(daemon, "restore", "latest", "--yes")
-        assert (code, told["carried_over"], told["memories_before"], told["memories_after"]) == (0, True, 2, 2), said
+        assert (code, told["carried_over"], told["memories_before"], told["memories_after"]) == (0, True, 2, 1), said
         daemon.start()
         daemon.wait_ready()
-        assert {row["id"] for row in api.listed()} == {kept, forgotten}, "what was forgotten is a change like any other"
-        assert not {erased, again} & set(api.recalled("the lynx and the heron below the bridge"))
+        assert {row["id"] for row in api.listed()} == {kept}
+        assert not {erased, again, forgotten} & set(api.recalled("the lynx, the heron and the otter below the bridge"))
         assert later not in {row["id"] for row in api.listed()}
         for session in (paused, open_one, late, unknown):
             is_off = session in (open_one, unknown)
@@ -68,7 +68,54 @@ def test_what_was_switched_off_or_erased_since_the_backup_stays_out_after_a_rest
             session.report(**BACKFILL)
             assert expected_text in session.stored()
             assert bool(expected_text) is bool(session.stored())
-        assert signet(daemon, "recover", erased)[0] == 0, "a backup has it, and so nothing is lost by a mistake"
-        assert erased in {row["id"] for row in api.listed()}
+        for memory in (erased, forgotten):
+            assert signet(daemon, "recover", memory)[0] == 0, "a backup has it, and so nothing is lost by a mistake"
+        assert {row["id"] for row in api.listed()} == {kept, erased, forgotten}
         daemon.stop()
+        assert daemon.broken_invariants() == []
+
+
+def test_a_restore_keeps_what_was_replaced_since_the_backup() -> None:
+    with live_daemon(patient=True) as daemon:
+        notes = daemon.root / "notes.md"
+        notes.write_text("The harbour master is Ada Lovelace\n")
+        assert signet(daemon, "import", str(notes), "--yes")[0] == 0
+        decided = daemon.api.remember("The lock is painted green")["id"]
+        ((imported,),) = daemon.read("SELECT id FROM memories WHERE content LIKE '%Ada%'")
+        assert signet(daemon, "backup")[0] == 0
+        notes.write_text("The harbour master is Grace Hopper\n")
+        assert signet(daemon, "import", str(notes), "--yes")[0] == 0
+        daemon.api.acting(x_signet_actor_type="pipeline").request(
+            "DELETE", f"/api/memory/{decided}", {"reason": "a newer memory says it"}
+        ).ok()
+        assert imported not in {row["id"] for row in daemon.api.listed()}
+        assert decided not in {row["id"] for row in daemon.api.listed()}
+        daemon.stop()
+        code, _, said = signet(daemon, "restore", "latest", "--yes")
+        assert code == 0, said
+        daemon.start()
+        daemon.wait_ready()
+        assert {row["id"] for row in daemon.api.listed()} == {imported, decided}, "the backup lacks what replaced them"
+
+
+def test_a_memory_recovered_after_a_restore_is_live_whichever_database_is_restored_next() -> None:
+    with live_daemon(patient=True) as daemon:
+        memory = daemon.api.remember("The otter is below the bridge")["id"]
+        assert signet(daemon, "backup")[0] == 0
+        assert signet(daemon, "forget", memory, "--yes")[0] == 0
+        daemon.stop()
+        assert signet(daemon, "restore", "latest", "--yes")[0] == 0
+        daemon.start()
+        daemon.wait_ready()
+        assert signet(daemon, "recover", memory)[0] == 0
+        assert signet(daemon, "backup")[0] == 0
+        daemon.stop()
+        (aside,) = (daemon.workspace / "memory").glob("aside-*/memories.db")
+        for source, live in ((str(aside), []), ("latest", [memory])):
+            code, _, said = signet(daemon, "restore", source, "--yes")
+            assert code == 0, said
+            daemon.start()
+            daemon.wait_ready()
+            assert [row["id"] for row in daemon.api.listed()] == live
+            daemon.stop()
         assert daemon.broken_invariants() == []

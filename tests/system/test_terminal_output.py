@@ -5,17 +5,22 @@ Source: docs/cli.md "Output".
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.bus_harness import eventually
+from tests.support.live_daemon import LiveDaemon, live_daemon, living
 
 pytestmark = pytest.mark.system
 
@@ -210,3 +215,57 @@ def test_an_oversized_line_is_refused(daemon: LiveDaemon) -> None:
     remembered = on_pipe(daemon, "remember", "-", stdin=Path("/dev/zero"))
     assert remembered.returncode == 2
     assert b"standard input is longer than" in remembered.stderr
+
+
+@pytest.mark.parametrize("is_ignored", [False, True])
+def test_a_daemon_in_the_foreground_stops_when_its_terminal_is_closed(is_ignored: bool) -> None:
+    """Not if it was started with the signal ignored, as by ``nohup``."""
+    with live_daemon(started=False) as daemon:
+        ours, theirs = pty.openpty()
+
+        def take_terminal() -> None:
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            if is_ignored:
+                signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+        daemon.process = subprocess.Popen(
+            command(daemon, "up"),
+            env=daemon.environment(),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=take_terminal,  # noqa: PLW1509 - system calls only
+        )
+        living.append(daemon)
+        os.close(theirs)
+        os.set_blocking(ours, False)
+
+        def shown() -> bool:
+            with contextlib.suppress(BlockingIOError):
+                while os.read(ours, 65536):
+                    pass
+            return True
+
+        eventually(lambda: shown() and daemon.is_ready(), within_s=60, what="ready")
+        memory = daemon.api.remember("the ferry leaves at nine")["id"]
+        daemon.process.send_signal(signal.SIGHUP)
+        eventually(
+            lambda: shown() and reloads(daemon) == 1, within_s=60, what="an open terminal: the configuration is read"
+        )
+        os.close(ours)
+        if is_ignored:
+            daemon.process.send_signal(signal.SIGHUP)
+            eventually(lambda: reloads(daemon) >= 2, within_s=60, what="read once more")
+            assert daemon.is_ready()
+            daemon.stop()
+        else:
+            assert daemon.process.wait(HANG_GUARD_S) == 0
+            assert not (daemon.workspace / ".daemon" / "address").exists()
+        assert [entry["code"] for entry in daemon.log() if entry["event"] == "stopped"] == [0]
+        assert daemon.read("SELECT id FROM memories") == [(memory,)]
+        assert daemon.broken_invariants() == []
+
+
+def reloads(daemon: LiveDaemon) -> int:
+    return sum(entry["event"] == "configuration_reloaded" for entry in daemon.log())

@@ -20,7 +20,7 @@ from msgspec import UNSET, UnsetType
 from signet_actors.domain.session_keys import CHECK_PREFIX
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.domain.transcripts.turns import TranscriptTooLong, conversation, turn_key
-from signet_actors.errors import NotFound, SignetError, Unavailable
+from signet_actors.errors import ErrorCode, NotFound, SignetError, Unavailable
 from signet_actors.gateway.features import named_session
 from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
@@ -102,8 +102,16 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
     """
     request, state = call.request, call.state
     if request.transcript is not None or request.transcript_path is not None:
+        name = transcript_name(request)
         with state.transcript_readers.capturing(call.agent_id, call.session_key or request.session_id):
-            return await _ended(call)
+            try:
+                answer = await _ended(call)
+            except SignetError as error:
+                if error.code is ErrorCode.STORAGE_FULL or state.bus.health().storage_full:
+                    state.skipped_transcripts.without_space(name)
+                raise
+        state.skipped_transcripts.stored(name)
+        return answer
     budget_ms = min(END_BUDGET_MS, REQUEST_SHARE * state.config.gateway.request_timeout_ms)
     try:
         async with asyncio.timeout(budget_ms / 1000):

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 FIRST_AFTER_MS: Final = 5 * 60_000
 """The first backup waits until the daemon has settled."""
+LOOK_MS: Final = 5 * 60_000
+"""How often the age of the newest backup is looked at. The monotonic clock stands still while the machine sleeps, so a
+wait of a day would be a day of waking time."""
 POLL_MS: Final = 100
 RETRY_MS: Final = 60 * 60_000
 """The wait after a failed backup."""
@@ -122,7 +125,10 @@ class Backup:
     def step(self) -> None:
         """Ask the writer how far the copy is, or the check whether it has finished."""
         if self._name is None:
-            self.begin()
+            if self._queued or self.problem is not None or self._wait_ms() <= 0:
+                self.begin()
+            else:
+                self.due_ns = self._next_ns(at_least_ms=0)
             return
         self.due_ns = self._clock.monotonic_ns() + POLL_MS * 1_000_000
         if self._clock.monotonic_ns() - self._begun_ns > LONGEST_MS * 1_000_000:
@@ -242,19 +248,20 @@ class Backup:
         self._name = self._progress = None
 
     def _next_ns(self, *, at_least_ms: int) -> int:
-        """Return when the next backup is due, by the age of the newest one.
+        """Return when the next backup is due, or when to look again whether it is."""
+        if self._config.backup.interval_ms == 0:
+            return NEVER_NS
+        return self._clock.monotonic_ns() + max(min(self._wait_ms(), LOOK_MS), at_least_ms) * 1_000_000
 
-        A backup whose name is in the future does not count, since the clock was wrong when it was made or is now. The
-        wait never exceeds one interval.
+    def _wait_ms(self) -> int:
+        """Return how long the newest backup is recent enough, at most one interval; 0 or less if it is too old.
+
+        A backup whose name is in the future does not count, since the clock was wrong when it was made or is now.
         """
         interval_ms = self._config.backup.interval_ms
-        if interval_ms == 0:
-            return NEVER_NS
         now_ms = self._clock.wall_ms()
         ages_ms = [now_ms - found.made_ms for found in newest_first(self._names()) if not found.is_ahead_of(now_ms)]
-        age_ms = ages_ms[0] if ages_ms else interval_ms
-        wait_ms = min(max(interval_ms - age_ms, at_least_ms), max(interval_ms, at_least_ms))
-        return self._clock.monotonic_ns() + wait_ms * 1_000_000
+        return min(interval_ms - ages_ms[0], interval_ms) if ages_ms else 0
 
     def _names(self) -> list[str]:
         try:

@@ -15,6 +15,15 @@ from collections.abc import Iterator
 HANDLED_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD})
 
 
+def has_terminal() -> bool:
+    """Return whether the process has a controlling terminal; it has none any more when that was closed."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
 def unblock_all() -> None:
     """Let every signal through: a process inherits the mask of the one that started it, whatever that blocked."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -12,6 +12,7 @@ import contextlib
 import os
 import random
 import secrets
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from signet_actors.runtime.messaging.sockets import (
 )
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.runtime.processes.descriptor_limit import raise_limit, raise_process_limit
-from signet_actors.runtime.processes.signals import signal_pipe, unblock_all
+from signet_actors.runtime.processes.signals import has_terminal, signal_pipe, unblock_all
 from signet_actors.runtime.processes.terminal import open_standard_streams, say
 from signet_actors.runtime.supervision.children import ChildSpec
 from signet_actors.runtime.supervision.control_socket import ControlSocket
@@ -55,6 +56,7 @@ def run_supervisor(
     """Run the daemon on ``workspace`` until it stops; return its exit code.
 
     ``load`` reads the configuration (again at each SIGHUP); ``port`` overrides the configured one, 0 = any free one.
+    With ``console`` the daemon also stops when its terminal is closed, unless SIGHUP was ignored at its start (nohup).
     Nothing is bound, removed or started before the configuration is valid and the workspace lock is held.
     """
     os.umask(0o077)
@@ -81,10 +83,11 @@ def run_supervisor(
         say(f"the workspace {workspace} cannot be used: {error}")
         return ExitCode.CONFIG
     files = DaemonFiles(directories, lock)
+    ends_with_terminal = console and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN and has_terminal()
     # From here on a stop signal is handled in the loop: everything that was opened is released.
     with signal_pipe() as signals:
         try:
-            return _run_locked(tree, files, loaded, load, port, console, retry_failed_ms, signals)
+            return _run_locked(tree, files, loaded, load, port, console, retry_failed_ms, signals, ends_with_terminal)
         except ConfigError as error:
             say(error.detail)
             _note_refusal(directories, error.detail)
@@ -112,6 +115,7 @@ def _run_locked(
     console: bool,
     retry_failed_ms: int,
     signals: int,
+    ends_with_terminal: bool,
 ) -> int:
     """Open the listener and the control socket, run the supervisor, close them; return its exit code."""
     workspace, config = files.workspace.root, loaded.config
@@ -166,6 +170,7 @@ def _run_locked(
             notifier=Notifier(os.environ),
             retry_failed_ms=retry_failed_ms,
             daemon_files=files,
+            ends_with_terminal=ends_with_terminal,
         )
         shown_host = f"[{gateway.host}]" if ":" in gateway.host else gateway.host
         supervisor.on_serving = lambda: say(f"Signet listens on http://{shown_host}:{bound} (workspace {workspace})")

@@ -41,7 +41,7 @@ from signet_actors.protocol.control import (
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.logging.configuration import set_level
 from signet_actors.runtime.processes.child_context import ChildContext, encode_context
-from signet_actors.runtime.processes.signals import read_pending
+from signet_actors.runtime.processes.signals import has_terminal, read_pending
 from signet_actors.runtime.supervision.child_exit import decide_child_restart, exit_cause
 from signet_actors.runtime.supervision.child_process import ChildProcess
 from signet_actors.runtime.supervision.children import Child, Children, ChildSpec
@@ -99,8 +99,10 @@ class Supervisor:
         retry_failed_ms: int = RETRY_FAILED_MS,
         make_process: Callable[[ChildSpec, str], ChildProcess] | None = None,
         daemon_files: DaemonFiles | None = None,
+        ends_with_terminal: bool = False,
     ) -> None:
         self.config = config
+        self._ends_with_terminal = ends_with_terminal
         self.counters = counters
         self.on_serving: Callable[[], None] | None = None
         self._boot = boot
@@ -444,6 +446,9 @@ class Supervisor:
         for number in read_pending(signals):
             if number in {signal.SIGTERM, signal.SIGINT}:
                 self._stop_requested(signal.Signals(number).name)
+            elif number == signal.SIGHUP and self._ends_with_terminal and not has_terminal():
+                if self._drain is None:  # the shell repeats the signal, which forces nothing
+                    self._stop_requested("SIGHUP")
             elif number == signal.SIGHUP:
                 self._reload()
 

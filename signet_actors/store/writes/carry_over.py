@@ -26,24 +26,33 @@ _SET_BYPASSED: Final = (
     " WHERE p.session_key = session_contexts.session_key AND p.ended_at IS NULL) WHERE session_key = :session_key"
 )
 _FORGOTTEN: Final = "SELECT t.agent_id, t.session_key FROM session_transcripts t WHERE t.forgotten_at IS NOT NULL"
-_ERASED: Final = (
-    f"SELECT {', '.join(f'h.{name}' for name in HistoryRow._fields)} FROM memory_history h"
-    " WHERE h.event = 'deleted' AND h.metadata ->> 'hard' = 1"
-    " AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = h.memory_id) ORDER BY h.seq"
+_DELETED: Final = (
+    f"SELECT {', '.join(f'h.{name}' for name in HistoryRow._fields)} FROM memory_history h WHERE h.event = 'deleted'"
+    " AND NOT EXISTS (SELECT 1 FROM memory_history n WHERE n.memory_id = h.memory_id AND n.seq > h.seq"
+    " AND n.event = 'deleted') AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = h.memory_id AND m.is_deleted = 0)"
+    " AND (h.metadata ->> 'hard' = 1"
+    f" OR coalesce(h.actor_type, '') <> 'pipeline' AND coalesce(h.reason, '') <> '{memories.SUPERSEDED}')"
+    " ORDER BY h.seq"
 )
-_LIVE: Final = "SELECT m.seq, m.updated_at FROM memories m WHERE m.id = :id AND m.is_deleted = 0"
+"""The last deletion of each memory that is not live. Not of one that the pipeline or a repeated import has replaced,
+since the backup may lack what replaced it."""
+_LIVE: Final = (
+    "SELECT m.seq, m.updated_at FROM memories m WHERE m.id = :id AND m.is_deleted = 0"
+    " AND NOT EXISTS (SELECT 1 FROM memory_history h WHERE h.id = :event)"
+)
+"""The event is there already if the memory was recovered after it."""
 
 
 class Carried(NamedTuple):
     """What is taken over: when memory was off for which session, the marks of turns that were left out then, sessions
-    for which it is off, the agents and keys of forgotten sessions, and the deletions of memories for good.
+    for which it is off, the agents and keys of forgotten sessions, and the deletions of memories.
     """
 
     pauses: list[tuple[str, str, str | None]]
     left_out: list[bytes]
     off: list[SessionContext]
     forgotten: list[tuple[str, str]]
-    erased: list[HistoryRow]
+    deleted: list[HistoryRow]
 
 
 def read(replaced: Reads) -> Carried:
@@ -53,12 +62,12 @@ def read(replaced: Reads) -> Carried:
         left_out=[mark for (mark,) in replaced.rows(_LEFT_OUT)],
         off=[SessionContext(*row) for row in replaced.rows(_OFF)],
         forgotten=[(agent_id, key) for agent_id, key in replaced.rows(_FORGOTTEN)],
-        erased=[HistoryRow(*row) for row in replaced.rows(_ERASED)],
+        deleted=[HistoryRow(*row) for row in replaced.rows(_DELETED)],
     )
 
 
 def write(tx: WriteTransaction, carried: Carried, now: str) -> None:
-    """Let the restored database know it. Erased memories are forgotten, and can be recovered for the usual time."""
+    """Let the restored database know it. Deleted memories are forgotten, and can be recovered for the usual time."""
     tx.insert(_PUT_PAUSE, [value for row in carried.pauses for value in row])
     sessions.leave_out(tx, carried.left_out)
     for context in carried.off:
@@ -69,8 +78,8 @@ def write(tx: WriteTransaction, carried: Carried, now: str) -> None:
         found = transcripts.find(tx, agent_id, key)
         row = TranscriptRow(key, agent_id, None, None, "text", now, now)
         transcripts.mark_forgotten(tx, transcripts.insert(tx, row) if found is None else found.seq, now)
-    for event in carried.erased:
-        found_row = tx.one(_LIVE, {"id": event.memory_id})
+    for event in carried.deleted:
+        found_row = tx.one(_LIVE, {"id": event.memory_id, "event": event.id})
         if found_row is not None:
             seq, updated_at = found_row
             memories.mark_deleted(tx, seq, deleted_at=max(now, updated_at), updated_by=event.changed_by)
