@@ -5,6 +5,7 @@ Source: docs/compatibility.md "Hooks and sessions"; docs/decisions.md 8, 35.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from signet_actors.domain.normalization import collapsed
@@ -29,6 +30,7 @@ from signet_actors.protocol.transcripts import (
     SessionSpan,
     SpansListed,
     TranscriptFound,
+    TranscriptTurn,
 )
 from signet_actors.searcher.forgotten import Forgotten
 from signet_actors.searcher.reader import Reader
@@ -46,6 +48,8 @@ _SAYING: Final = 10
 _TURNS_OF_EACH: Final = 3
 _MEMORY_CHARS: Final = 20_000
 _TERMS: Final = 16
+_KNOWN: Final = 2
+"""Turns that are known to the reader of the next one."""
 _BESIDE: Final = 4
 """Turns before and after the one that matches, of which an excerpt may have a part."""
 
@@ -102,13 +106,30 @@ def expand(snapshot: Snapshot, query: ExpandSessions) -> SessionsExpanded:
     return SessionsExpanded(excerpts)
 
 
-def _ending(snapshot: Snapshot, transcript: int) -> str:
-    """Return the beginnings of the last prompt of a session and of the last answer."""
-    last = {
-        turn.role: (turn.role, excerpt(turn.content, (), _ENDING_CHARS.get(turn.role, _SPAN_CHARS)), False)
-        for turn in stored.last_turns(snapshot, transcript, 1 + _BESIDE)
-    }
-    return collapsed(conversation([last[role] for role in ("user", "assistant", "text") if role in last]))
+def _ending(turns: Sequence[tuple[str, str, bool]]) -> str:
+    """Return the beginnings of the last of the prompts and of the last answer."""
+    last = {role: (role, excerpt(text, (), _ENDING_CHARS.get(role, _SPAN_CHARS)), False) for role, text, _ in turns}
+    return collapsed(
+        conversation([each for role in ("user", "assistant", "text") if (each := last.get(role)) and each[1]])
+    )
+
+
+def _left(turns: Sequence[TranscriptTurn], forgotten: Forgotten | None) -> list[tuple[str, str, bool]]:
+    """Return role and text of the turns, and whether each continues the one before it; what was forgotten is left out.
+
+    Sentences count alone, and as what goes on from the turns before them or answers the last prompt.
+    """
+    if forgotten is None:
+        return [(turn.role, turn.content, turn.continues) for turn in turns]
+    said: list[tuple[str, str, bool]] = []
+    asked = ""
+    for turn in turns:
+        text = turn.content[: 2 * _SPAN_CHARS]
+        before = [left for _, left, _ in said[-_KNOWN:]]
+        left = forgotten.without(text, "\n".join((*before, asked) if turn.role == "assistant" else before))
+        asked = text if turn.role == "user" else asked
+        said.append((turn.role, left, turn.continues and bool(said) and bool(said[-1][1])))
+    return said
 
 
 def saying(reader: Reader, snapshot: Snapshot, query: FindSaying) -> SayingFound:
@@ -158,12 +179,13 @@ def spans(reader: Reader, snapshot: Snapshot, query: ListSpans) -> SpansListed:
     for span in found[: query.limit]:
         turns, _ = stored.turns_beside(snapshot, span.transcript, span.first, 2 * _BESIDE)
         turns = [turn for turn in turns if turn.seq >= span.first][: _BESIDE + 1]
-        texts = [(turn.role, turn.content, turn.continues) for turn in turns]
-        text = collapsed(conversation_around(texts, 0, (), _SPAN_CHARS))
-        ending = _ending(snapshot, span.transcript) if query.with_ends else ""
+        forgotten = None
         if query.unasked:
             forgotten = Forgotten(reader, snapshot, query.read, Filters(project=span.project, or_no_project=True))
-            text, ending = forgotten.without(text), forgotten.without(ending)
+        texts = [each for each in _left(turns, forgotten) if each[1]]
+        text = collapsed(conversation_around(texts, 0, (), _SPAN_CHARS)) if texts else ""
+        last = stored.last_turns(snapshot, span.transcript, 1 + _BESIDE) if query.with_ends else []
+        ending = _ending(_left(last, forgotten))
         if query.unasked and not text and not ending:
             continue
         listed.append(SessionSpan(span.agent_id, span.session_key, span.project, span.start, span.end, text, ending))
