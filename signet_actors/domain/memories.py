@@ -34,8 +34,12 @@ DERIVED: Final = "pipeline-v2"
 """``source_type`` and ``who`` of a memory that the pipeline created: nothing is extracted from it again."""
 CHUNK: Final = "chunk"
 """``source_type`` of a chunk of a long text."""
-INTERNAL_SOURCE_TYPES: Final = (CHUNK, DERIVED)
+COMPACTION: Final = "compaction"
+"""``source_type`` of the summary of a compaction; its ``source_id`` is the key of the session."""
+INTERNAL_SOURCE_TYPES: Final = (CHUNK, DERIVED, COMPACTION)
 """Source types whose ``source_id`` is an internal id, not an external source that could be remembered again."""
+REPLACED: Final = "replaced by a later summary of the session"
+"""Why a summary of a compaction was deleted: nobody wanted to forget what it says."""
 
 IMPORTED_SOURCE_TYPES: Final = (
     "import",

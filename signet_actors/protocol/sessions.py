@@ -127,6 +127,19 @@ class GetSession(Request[SessionFound], frozen=True, tag="searcher.get_session")
     agent_id: str
 
 
+class WordingsFound(Message, frozen=True, tag="searcher.wordings_found"):
+    """Live memories by id, with the words that they have now."""
+
+    wordings: dict[str, Wording]
+
+
+class FindWordings(Request[WordingsFound], frozen=True, tag="searcher.find_wordings"):
+    """Find the agent's memory of the id, or those of the group of chunks that has it."""
+
+    id: str
+    agent_id: str
+
+
 class SessionStartFound(Message, frozen=True, tag="searcher.session_start_found"):
     """What a new session should know, best first.
 
@@ -154,7 +167,8 @@ class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.fi
     ``of_all_types``: memories of any type, instead of preferences, decisions and what was asked for. ``now_ms``: the
     moment for the decay, in milliseconds since 1970. ``session_key``: the session that starts, which is not the last
     session. ``candidates``: how many rows of the highest importance are compared exactly. ``recency_bias``: how much
-    the age of a memory counts, 0 to 1. ``chars``: how much of each content; a start compares it with those of others.
+    the age of a memory counts, 0 to 1. ``without``: ids of what is not found among what was asked for. ``chars``: how
+    much of each content; a start compares it with those of others.
     """
 
     read: ReadScope
@@ -162,6 +176,7 @@ class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.fi
     project: str | None = None
     former_project: str | None = None
     session_key: str | None = None
+    without: tuple[str, ...] = ()
     limit: int = 50
     max_constraints: int = 50
     decay_rate: float = 0.95
@@ -172,5 +187,5 @@ class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.fi
     of_all_types: bool = False
 
 
-SessionQuery = GetSession | FindSessionStart
-SessionQueryReply = SessionFound | SessionStartFound
+SessionQuery = GetSession | FindSessionStart | FindWordings
+SessionQueryReply = SessionFound | SessionStartFound | WordingsFound

@@ -40,7 +40,7 @@ from signet_actors.protocol.searcher import (
     SearcherQuery,
     SearcherReply,
 )
-from signet_actors.protocol.sessions import FindSessionStart, GetSession
+from signet_actors.protocol.sessions import FindSessionStart, FindWordings, GetSession
 from signet_actors.protocol.transcripts import (
     ExpandSessions,
     FindSaying,
@@ -121,6 +121,7 @@ HANDLERS: Final[dict[type, Any]] = {
     GetEmbeddingHealth: embeddings.health,
     FindForgetCandidates: forget.candidates,
     GetSession: sessions.get_session,
+    FindWordings: sessions.wordings,
     GetPipelineStatus: pipeline.status,
     GetTranscript: transcripts.get,
     SearchSessions: transcripts.search,

@@ -90,7 +90,9 @@ def _remember(context: CommandContext, command: Remember) -> Remembered | Chunks
     key = command.memory.idempotency_key
     if key is not None:
         chunks.refuse_chunked_key(context, key, command.memory)
-    return memories.remember(context, command.memory, command.principal)
+    stored = memories.remember(context, command.memory, command.principal)
+    memory_changes.replace_summary(context, command.memory, command.principal, (stored.id,))
+    return stored
 
 
 def _modify(context: CommandContext, command: ModifyMemory) -> Modified:

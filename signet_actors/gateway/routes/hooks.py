@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from signet_actors.domain.extraction.injected_text import without_injected
+from signet_actors.domain.memories import COMPACTION
 from signet_actors.domain.near_duplicates import repeats, search_text
 from signet_actors.domain.program_text import planned_in, summary_of
 from signet_actors.domain.prompt_terms import SWITCHED_OFF, PromptTerms, switches_off
@@ -41,6 +42,7 @@ from signet_actors.gateway.sessions.hook_runner import (
     run_hook,
     runtime_path,
 )
+from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.sessions.prompt_memories import offered_memories, sessions_of_day
 from signet_actors.gateway.sessions.prompt_text import terms_of_prompt
 from signet_actors.gateway.sessions.session_start import start_reply, start_with_prompt
@@ -74,7 +76,7 @@ from signet_actors.operations.remember import RememberChunksReply, RememberReply
 from signet_actors.operations.transcripts import SessionEndRequest
 from signet_actors.protocol.memories import Wording
 from signet_actors.protocol.searcher import FindCandidates, GetMemory
-from signet_actors.protocol.sessions import FindSessionStart
+from signet_actors.protocol.sessions import FindSessionStart, FindWordings
 
 READ_BUDGET_MS: Final = 1500
 PROMPT_BUDGET_MS: Final = 700
@@ -397,12 +399,14 @@ async def _stored_already(call: Call[PreCompactionRequest], session: HookSession
 async def compaction_complete(call: Call[CompactionCompleteRequest]) -> HttpResponse:
     """Begin a new context epoch if the session's start has not done so, and store the summary as a memory.
 
-    A late report begins none: the session may have received something since, or be in a newer epoch.
+    The session has the summary then. A late report begins none: the session may have received something since, or be in
+    a newer epoch.
     """
 
     async def work(session: HookSession) -> CompactionCompleteReply:
         context = session.context
-        if context is not None and not parse_flag(call.headers.get(LATE_HEADER, "")):
+        is_late = parse_flag(call.headers.get(LATE_HEADER, ""))
+        if context is not None and not is_late:
             async with context.lock:
                 call.state.ledger.complete_compaction(context, call.request_key)
         _skip_unless(call.state.config.hooks.compaction_complete.enabled)
@@ -414,6 +418,8 @@ async def compaction_complete(call: Call[CompactionCompleteRequest]) -> HttpResp
         if session.key is not None and await is_erased(call, session.key):
             raise Skipped(FORGOTTEN)  # the summary tells what was said
         stored = await _store_summary(call, session)
+        if context is not None and stored is not None and not is_late:
+            await _note_received(call, context, stored)
         return CompactionCompleteReply(
             success=True,
             memory_id=stored,
@@ -422,6 +428,17 @@ async def compaction_complete(call: Call[CompactionCompleteRequest]) -> HttpResp
         )
 
     return await run_hook(call, COMPACTION_BUDGET_MS, work, CompactionCompleteReply(success=False), stores=True)
+
+
+async def _note_received(call: Call[CompactionCompleteRequest], context: Context, stored: str) -> None:
+    """Note that the session's context begins with the stored summary, which comes again if the searchers are away."""
+    epoch = context.epoch
+    with contextlib.suppress(SignetError, TimeoutError):
+        async with asyncio.timeout(REFERENCE_WAIT_S):
+            found = await call.ask_searcher(FindWordings(stored, call.agent_id))
+            async with context.lock:
+                if context.epoch == epoch:
+                    call.state.ledger.record_summary(context, found.wordings)
 
 
 async def _store_summary(call: Call[CompactionCompleteRequest], session: HookSession) -> str | None:
@@ -438,6 +455,8 @@ async def _store_summary(call: Call[CompactionCompleteRequest], session: HookSes
         tags=("session", "summary", request.harness),
         importance=SUMMARY_IMPORTANCE,
         visibility=SUMMARY_VISIBILITY,
+        source_type=COMPACTION,
+        source_id=session.key,
         idempotency_key=request.idempotency_key,
     )
     # Prefixes such as "critical:" do not count in a text that a model wrote.

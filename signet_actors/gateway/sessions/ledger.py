@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
@@ -67,7 +67,7 @@ class Context:
     the epoch, and no prompt has followed yet.
     ``losses``: how often the model had lost a part of the
     conversation when its transcript was last read; ``expects_loss``: the epoch has begun for one that is in no
-    transcript yet.
+    transcript yet. ``summary``: the received memories with which the epoch began, that of the compaction.
     """
 
     __slots__ = (
@@ -93,6 +93,7 @@ class Context:
         "start_key",
         "started",
         "stored",
+        "summary",
         "told_tools",
         "told_turns",
     )
@@ -114,6 +115,7 @@ class Context:
         self.stored = self.told_tools = self.awaits_summary = self.expects_loss = False
         self.losses = 0
         self.told_turns: set[str] = set()
+        self.summary: frozenset[str] = frozenset()
         self.received: dict[str, Wording] = {}
         self.requests: dict[str, set[str]] = {}
         self.lock = asyncio.Lock()
@@ -251,6 +253,11 @@ class RecallLedger:
         del self._returned[: max(0, len(self._returned) - MAX_PENDING)]
         self.touch(context)
 
+    def record_summary(self, context: Context, wordings: Mapping[str, Wording]) -> None:
+        """Note that the session's new epoch began with the summary of its compaction, which these memories hold."""
+        context.summary = frozenset(wordings)
+        self.record(context, wordings.items(), None)
+
     def record_start(self, context: Context, rows: Iterable[tuple[str, Wording]], request_key: str | None) -> None:
         """Note that the session received the text of its start, with these memories."""
         context.started, context.start_key = True, request_key
@@ -294,7 +301,7 @@ class RecallLedger:
         context.started, context.start_key = False, None
         context.received, context.requests = {}, {}
         context.told_tools, context.told_turns = False, set()
-        context.awaits_summary = False
+        context.awaits_summary, context.summary = False, frozenset()
         self.touch(context)
 
     def complete_compaction(self, context: Context, request_key: str | None) -> None:

@@ -67,7 +67,9 @@ async def start_reply(call: Call[SessionStartRequest], session: HookSession) -> 
     repeated = context.is_answered(call.request_key)
     is_lost = source == "resume" and call.request.harness in FORGETS_AT_RESUME and not is_deferred
     is_new = source in NEW_CONTEXT or is_lost
-    if (context.started or context.received) and not repeated and is_new:
+    # The summary of the compaction, reported before this start, belongs to the epoch that the report began.
+    received = context.received.keys() - (context.summary if source == COMPACTED else ())
+    if (context.started or received) and not repeated and is_new:
         call.state.ledger.begin_epoch(context)
         context.awaits_summary = source == COMPACTED
     if is_deferred:
@@ -115,6 +117,7 @@ async def _full_start(
                 project=request.project,
                 former_project=call.former_project,
                 session_key=session.key,
+                without=() if context is None else tuple(context.summary),
                 limit=settings.recall_limit,
                 decay_rate=state.config.memory.decay_rate,
                 candidates=settings.candidate_pool_limit,

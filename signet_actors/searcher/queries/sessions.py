@@ -24,10 +24,12 @@ from signet_actors.protocol.message import Answered
 from signet_actors.protocol.sessions import (
     MAX_RECEIVED,
     FindSessionStart,
+    FindWordings,
     GetSession,
     ReturnedRow,
     SessionFound,
     SessionStartFound,
+    WordingsFound,
 )
 from signet_actors.searcher.columns import DAY_MS, Mask, Seqs
 from signet_actors.searcher.corrections import Corrections
@@ -89,6 +91,11 @@ def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:
     )
 
 
+def wordings(snapshot: Snapshot, query: FindWordings) -> WordingsFound:
+    """Return the words of a memory, or of the chunks of a long text."""
+    return WordingsFound(stored.wordings(snapshot, query.id, query.agent_id))
+
+
 def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -> SessionStartFound:
     """Return what a new session should know, without what belongs to other projects.
 
@@ -131,7 +138,7 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
     first = first[: query.max_constraints]
     constraints = memories_by_seq(snapshot, query.read, filters, first.tolist(), chars=query.chars)
     shown = _by_score(query, {seq: memories[seq] for seq in best.tolist() if seq in memories})
-    used = [seq for seq in asked.tolist() if seq in memories]
+    used = [seq for seq in asked.tolist() if seq in memories and memories[seq].id not in query.without]
     newer: dict[int, int] = {}
     if not query.of_all_types:
         newer = _corrected(Corrections(reader, snapshot, query.read, filters), memories, shown, used)

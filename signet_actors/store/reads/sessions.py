@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from signet_actors.domain.memories import CHUNK
 from signet_actors.domain.session_keys import CHECK_PREFIX
+from signet_actors.protocol.memories import Wording
 from signet_actors.protocol.sessions import SessionContext
 from signet_actors.store.engine import Snapshot
 
@@ -31,6 +33,11 @@ _RETURNED: Final = (
     " WHERE r.session_key = :session_key AND r.agent_id = :agent_id AND r.context_epoch = :epoch"
     " ORDER BY r.recalled_at DESC LIMIT :limit) last"
     " JOIN memories m ON m.id = last.memory_id ORDER BY last.recalled_at, m.seq"
+)
+_WORDINGS: Final = (
+    "SELECT m.id, m.seq, m.content_version FROM memories m WHERE m.id = :id AND m.agent_id = :agent_id"
+    " AND m.is_deleted = 0 UNION ALL SELECT m.id, m.seq, m.content_version FROM memories m"
+    f" WHERE m.source_id = :id AND m.agent_id = :agent_id AND m.source_type = '{CHUNK}' AND m.is_deleted = 0"
 )
 _LAST_ACTIVE: Final = (
     "SELECT max(c.last_active_at) FROM session_contexts c"
@@ -94,6 +101,12 @@ def returned(
     At most ``limit`` rows, those that were received last, the last one last.
     """
     return snapshot.rows(_RETURNED, {"session_key": session_key, "agent_id": agent_id, "epoch": epoch, "limit": limit})
+
+
+def wordings(snapshot: Snapshot, memory_id: str, agent_id: str) -> dict[str, Wording]:
+    """Return number and version of the words of the agent's live memory, or of the chunks of a group, by id."""
+    rows = snapshot.rows(_WORDINGS, {"id": memory_id, "agent_id": agent_id})
+    return {one: (seq, version) for one, seq, version in rows}
 
 
 def last_active_at(snapshot: Snapshot, agent_id: str, session_key: str) -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from signet_actors.domain.dated_sections import SUMMARY_TYPE
+from signet_actors.domain.memories import REPLACED
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, matching, readable_in_any_scope
@@ -12,6 +14,8 @@ from signet_actors.store.read_policy import conjunction, matching, readable_in_a
 _MOST: Final = 1000
 _FORGOTTEN: Final = (
     "SELECT m.seq, m.content_version FROM memories m WHERE m.is_deleted = 1 AND {}"
+    f" AND (m.type <> '{SUMMARY_TYPE}' OR coalesce((SELECT h.reason FROM memory_history h WHERE h.memory_id = m.id"
+    f" AND h.event = 'deleted' ORDER BY h.seq DESC LIMIT 1), '') <> '{REPLACED}')"
     f" ORDER BY m.deleted_at DESC LIMIT {_MOST}"
 )
 _FORMER: Final = (
@@ -25,7 +29,10 @@ _FORMER_BEGINNINGS: Final = (
 
 
 def last_forgotten(snapshot: Snapshot, read: ReadScope, filters: Filters) -> list[tuple[int, int]]:
-    """Return row number and version of the words of those that the agent could read, the last ones."""
+    """Return row number and version of the words of those that the agent could read, the last ones.
+
+    Left out are summaries of compactions that a later one replaced: what they say is not wrong.
+    """
     where, bindings = conjunction(readable_in_any_scope(snapshot, read.agent_id), matching(snapshot.dialect, filters))
     return [(seq, version) for seq, version in snapshot.rows(_FORGOTTEN.format(where), bindings)]
 

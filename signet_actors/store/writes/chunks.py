@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from signet_actors.domain.memories import CHUNK
+from signet_actors.domain.memories import CHUNK, INTERNAL_SOURCE_TYPES
 from signet_actors.store.engine import Bindings, Insert, WriteTransaction
 from signet_actors.store.writes.memories import SAME_SCOPE, Scope, in_scope
 
@@ -51,7 +51,10 @@ _IN_SCOPE: Final = (
     "g.agent_id = :agent_id AND g.visibility = :visibility"
     " AND coalesce(g.project, '') = :project AND coalesce(g.scope, '') = :scope"
 )
-_BY_SOURCE: Final = f"SELECT g.id FROM chunk_groups g WHERE g.source_id = :source_id AND {_IN_SCOPE} ORDER BY g.id"
+_BY_SOURCE: Final = (
+    f"SELECT g.id FROM chunk_groups g WHERE g.source_id = :source_id AND {_IN_SCOPE}"
+    f" AND coalesce(g.source_type, '') NOT IN {INTERNAL_SOURCE_TYPES} ORDER BY g.id"
+)
 _BY_HASH: Final = f"SELECT g.id FROM chunk_groups g WHERE g.content_hash = :hash AND {_IN_SCOPE} ORDER BY g.id"
 _HASH: Final = "SELECT g.content_hash FROM chunk_groups g WHERE g.id = :id"
 _PART: Final = "SELECT m.seq, m.id, m.content, m.is_deleted, m.source_id, m.idempotency_key FROM memories m WHERE"

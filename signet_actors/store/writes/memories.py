@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from signet_actors.domain.memories import CHUNK, DERIVED, INTERNAL_SOURCE_TYPES
+from signet_actors.domain.memories import CHUNK, COMPACTION, DERIVED, INTERNAL_SOURCE_TYPES, REPLACED
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.store.engine import Insert, Reads, WriteTransaction
 from signet_actors.store.read_policy import readable_in_any_scope
@@ -65,7 +65,7 @@ class StoredRow(NamedTuple):
 
 
 class FormerText(NamedTuple):
-    """A row that an import may replace. ``text``: the source id, of all chunks of one text the same."""
+    """A row that another text may replace. ``text``: the source id, of all chunks of one text the same."""
 
     id: str
     text: str
@@ -139,7 +139,7 @@ SUPERSEDED: Final = "imported again with another text"
 """Why a memory was deleted that an import has replaced: nobody wanted to forget it."""
 _FORGOTTEN: Final = (
     "coalesce((SELECT h.reason FROM memory_history h WHERE h.memory_id = m.id AND h.event = 'deleted'"
-    f" ORDER BY h.seq DESC LIMIT 1), '') <> '{SUPERSEDED}'"
+    f" ORDER BY h.seq DESC LIMIT 1), '') NOT IN {(SUPERSEDED, REPLACED)}"
 )
 _DELETED: Final = f"SELECT 1 FROM memories m WHERE {SAME_SCOPE} AND m.is_deleted = 1 AND {_FORGOTTEN} AND"
 _IS_FORGOTTEN: Final = f"SELECT 1 FROM memories m WHERE m.id = :id AND m.is_deleted = 1 AND {_FORGOTTEN}"
@@ -155,6 +155,13 @@ _FORMER_TEXTS: Final = " UNION ALL ".join(
         _FORMER.format("seq", "memories", f"m.seq = c.seq AND m.source_type NOT IN {INTERNAL_SOURCE_TYPES}"),
         _FORMER.format("id", "chunk_groups", f"m.source_id = c.id AND m.source_type = '{CHUNK}'"),
     )
+)
+_SUMMARIES: Final = (
+    "SELECT m.id, m.source_id, m.version, m.pinned FROM memories m WHERE m.source_id = :key AND m.agent_id = :agent"
+    f" AND m.source_type = '{COMPACTION}' AND m.is_deleted = 0 UNION ALL"
+    " SELECT m.id, g.id, m.version, m.pinned FROM chunk_groups g JOIN memories m ON m.source_id = g.id"
+    f" WHERE g.source_id = :key AND g.agent_id = :agent AND g.source_type = '{COMPACTION}' AND m.agent_id = :agent"
+    f" AND m.source_type = '{CHUNK}' AND m.is_deleted = 0"
 )
 _DELETED_BY_SOURCE: Final = f"{_DELETED} m.source_id = :source_id LIMIT 1"
 _DELETED_BY_HASH: Final = f"{_DELETED} m.content_hash = :hash LIMIT 1"
@@ -241,8 +248,13 @@ def with_former_text(tx: WriteTransaction, scope: Scope, first: str, source_id: 
     return [FormerText(*row) for row in tx.rows(_FORMER_TEXTS, bindings)]
 
 
+def summaries_of_compactions(tx: WriteTransaction, agent_id: str, session_key: str) -> list[FormerText]:
+    """Return the live rows with summaries of the session's compactions."""
+    return [FormerText(*row) for row in tx.rows(_SUMMARIES, {"agent": agent_id, "key": session_key})]
+
+
 def is_forgotten(tx: WriteTransaction, memory_id: str) -> bool:
-    """Return whether the row is deleted, and not because an import replaced it."""
+    """Return whether the row is deleted, and not because another text has replaced it."""
     return tx.one(_IS_FORGOTTEN, {"id": memory_id}) is not None
 
 

@@ -23,7 +23,7 @@ from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import chunks as chunk_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.chunks import GroupRow, MentionRow, Part
-from signet_actors.writer.commands import agents, memories
+from signet_actors.writer.commands import agents, memories, memory_changes
 
 CHUNK_GROUP: Final = "chunk_group"
 """``entity_type`` of a group of chunks."""
@@ -44,6 +44,8 @@ def remember(context: CommandContext, command: RememberChunks) -> ChunksRemember
         found = _replay(context, command, memory.idempotency_key)
     if found is None:
         found = _group_of_same_text(context, command)
+    known = () if found is None else (found.id,) if isinstance(found, Remembered) else found.ids
+    memory_changes.replace_summary(context, memory, command.principal, known)
     if found is not None:
         return found
     vectors: Sequence[Vector | None] = command.vectors or [None] * len(command.chunks)

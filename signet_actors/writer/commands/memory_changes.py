@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from signet_actors.domain.dated_sections import SUMMARY_TYPE
 from signet_actors.domain.jobs import EXTRACT
-from signet_actors.domain.memories import DERIVED, type_source
+from signet_actors.domain.memories import COMPACTION, DERIVED, REPLACED, type_source
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.domain.said_again import passage_of, says, statement_of
@@ -29,6 +29,7 @@ from signet_actors.protocol.writer import (
     Forgotten,
     MemoryPatch,
     Modified,
+    NewMemory,
     Recovered,
     RecoverMemory,
 )
@@ -215,6 +216,19 @@ def forget(context: CommandContext, command: ForgetMemory, *, evidence: history.
         evidence=evidence,
     )
     return Forgotten(id=row.id, status="deleted", current_version=row.version, new_version=row.version + 1)
+
+
+def replace_summary(context: CommandContext, memory: NewMemory, principal: Principal, stored: Collection[str]) -> None:
+    """Forget what earlier compactions of its session said, if the memory is the summary of one; not ``stored``.
+
+    A later summary tells what the model had of the earlier one. What was changed, pinned or recovered is kept.
+    """
+    if memory.source_type != COMPACTION or memory.source_id is None:
+        return
+    for row in memory_rows.summaries_of_compactions(context.tx, memory.agent_id, memory.source_id):
+        if row.version == 1 and not row.pinned and row.id not in stored:
+            context.heartbeat()
+            forget(context, ForgetMemory(row.id, REPLACED, principal, read=ReadScope(memory.agent_id)))
 
 
 def erase(
