@@ -5,8 +5,8 @@ Source: docs/guides/hooks.md "Each prompt"; docs/quality.md "Versions of a fact"
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple
 
 from signet_actors.domain.normalization import MAYBE_CJK
 from signet_actors.domain.query_words import words_of
@@ -26,7 +26,8 @@ _LEAST_SAID: Final = 3
 _LEAST_SAID_BEFORE: Final = 2
 """Of a short fact ("The staging host is heron"), words before "is"."""
 _SHORT_VALUE: Final = 2
-_SAID_BY: Final = frozenset(("is", "ist", "lautet", "heißt", "est", "es", "llama", "now", "nun", "jetzt"))
+_NOW: Final = frozenset(("now", "currently", "nun", "jetzt", "derzeit", "maintenant", "ahora"))
+_SAID_BY: Final = frozenset(("is", "ist", "lautet", "heißt", "est", "es", "llama"))
 """What stands before a value of which a thing has one."""
 _VERBS: Final = frozenset(
     ("is", "are", "has", "have", "was", "holds", "ist", "sind", "hat", "haben", "est", "a", "es", "tiene")
@@ -78,6 +79,16 @@ _DAYS: Final = """
     enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
 """
 _DAYS_AND_MONTHS: Final = frozenset(_DAYS.split())
+_UNIT_WORDS: Final = """
+    ms s sec secs second seconds min mins minute minutes h hour hours day days week weeks month months year years
+    b kb mb gb tb kib mib gib % percent am pm o'clock eur euro euros usd dollar dollars
+    sekunde sekunden minuten stunde stunden tag tage tagen woche wochen monat monate monaten jahr jahre jahren uhr
+    prozent secondes heure heures jour jours semaine semaines mois an ans segundos minutos hora horas día días semana
+    semanas mes meses año años
+"""
+_UNITS: Final = frozenset(_UNIT_WORDS.split())
+_SPANS: Final = frozenset(("to", "and", "until", "till", "-", "\u2013", "bis", "und", "à", "et", "a", "y"))
+"""What stands between the numbers of one span."""
 _AROUND: Final = ".,;:!?\"'()[]\u201c\u201d\u2018\u2019"
 
 
@@ -103,14 +114,14 @@ def _differ_in_a_value(first: Sequence[str], second: Sequence[str]) -> bool:
     while after < min(len(first), len(second)) - before and first[-1 - after] == second[-1 - after]:
         after += 1
     values = first[before : len(first) - after], second[before : len(second) - after]
-    if max(map(len, values)) > _MOST_CHANGED:
-        return False
+    if max(map(len, values)) > _MOST_CHANGED or not _SPANS.issuperset({*values[0]}.intersection(values[1])):
+        return False  # "8080 in dev" and "80 in prod" differ in two places
     follows = first[len(first) - after] if after else ""
     told = [word for word in first[:before] if word not in STOP_WORDS]
     behind = [word for word in first[len(first) - after :] if word not in STOP_WORDS]
     if len(told) < len(behind) or follows in _VERBS:
         return False
-    if len(told) + len(behind) >= _LEAST_SAID and all(map(_is_of_one, values)):
+    if len(told) + len(behind) >= _LEAST_SAID and _differ_in_a_number(*values):
         return True
     return not _SAID_BY.isdisjoint(first[max(0, before - 2) : before]) and _are_of_one(first[:before], behind, values)
 
@@ -121,13 +132,14 @@ def _are_of_one(said: Sequence[str], behind: Sequence[str], values: Sequence[Seq
     telling = [word for word in words if word not in stop_words_of(words) and word not in _SAID_BY]
     if said[0] in _ONE_OF_SEVERAL:
         return False
-    if len(telling) + len(behind) >= _LEAST_SAID:
-        return True
     named = [[word for word in value if word not in _SAID_BY] for value in values]
+    if any(map(_is_state, (word for value in named for word in value))):
+        return False
+    if len(telling) + len(behind) >= _LEAST_SAID:
+        return not any(map(_is_number, (word for value in named for word in value)))
     return (
         len(telling) >= _LEAST_SAID_BEFORE
         and all(0 < len(value) <= _SHORT_VALUE for value in named)
-        and not any(map(_is_state, (word for value in named for word in value)))
         and len({all(map(str.isalpha, value)) for value in named}) == 1
     )
 
@@ -141,12 +153,26 @@ def _words(text: str) -> list[str]:
         return []
     if MAYBE_CJK.search(text):
         return list(text)
-    return [core for word in text.lower().split() if (core := word.strip(_AROUND))]
+    words = [core for word in text.lower().split() if (core := word.strip(_AROUND))]
+    return [word for word in words if word not in _NOW]
 
 
-def _is_of_one(value: Sequence[str]) -> bool:
-    """Return True if a thing has one such value at a time: a number, a day, nothing."""
-    return not value or any(word in _DAYS_AND_MONTHS or any(map(str.isnumeric, word)) for word in value)
+def _differ_in_a_number(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Return True if one number or day, or a span of these, stands in place of another, or is left out."""
+    others = [[rest for word in value if (rest := _beside_number(word))] for value in (one, other)]
+    return others[0] == others[1] and all(not value or any(map(_is_number, value)) for value in (one, other))
+
+
+def _is_number(word: str) -> bool:
+    return word in _DAYS_AND_MONTHS or (any(map(str.isnumeric, word)) and not word.startswith("#"))
+
+
+def _beside_number(word: str) -> str:
+    """Return what a word has beside a number, a day and a unit: arch of arch-2; #101 is the name of an issue."""
+    if word.startswith("#"):
+        return word
+    letters = "" if word in _DAYS_AND_MONTHS else "".join(filter(str.isalpha, word))
+    return "" if letters in _UNITS or letters.isnumeric() else letters
 
 
 def groups_of_versions(texts: Sequence[str]) -> list[list[int]]:
@@ -162,14 +188,34 @@ def groups_of_versions(texts: Sequence[str]) -> list[list[int]]:
     return [group for group in groups if len(group) > 1]
 
 
-def newest_versions(texts: Sequence[tuple[str, int]]) -> list[int]:
-    """Return which texts to keep, each given with its time, best first: of versions the newest, at the best place."""
-    words = [_words(text) for text, _ in texts]
+class Dated(NamedTuple):
+    """A text with its time and the project that it holds in."""
+
+    text: str
+    time_ms: int
+    project: str | None = None
+
+
+def newest_versions(texts: Sequence[Dated], asked: Collection[str] = ()) -> list[int]:
+    """Return which texts to keep, best first: of versions in one project the newest, at the best place.
+
+    A text with a number or day of the words ``asked`` for is kept beside a version that lacks it.
+    """
+    words = [_words(each.text) for each in texts]
+    wanted = frozenset(word for word in asked if _is_number(word))
+
+    def are_versions_here(at: int, other: int) -> bool:
+        return (
+            texts[at].project == texts[other].project
+            and _differ_in_a_value(words[at], words[other])
+            and wanted.isdisjoint({*words[at]} ^ {*words[other]})
+        )
+
     kept: list[int] = []
-    for at, (_, time) in enumerate(texts):
-        place = next((place for place, other in enumerate(kept) if _differ_in_a_value(words[at], words[other])), None)
+    for at, each in enumerate(texts):
+        place = next((place for place, other in enumerate(kept) if are_versions_here(at, other)), None)
         if place is None:
             kept.append(at)
-        elif time > texts[kept[place]][1]:
+        elif each.time_ms > texts[kept[place]].time_ms:
             kept[place] = at
     return kept

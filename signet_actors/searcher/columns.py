@@ -173,6 +173,10 @@ class MemoryColumns:
         days: Seqs = np.maximum(late, 0) - np.maximum(early, 0)
         return days
 
+    def project_codes(self, rows: Seqs) -> npt.NDArray[np.int32]:
+        """Return a number for each row that is equal for rows of the same project."""
+        return self._codes["project"][rows]
+
     def with_session(self, rows: Seqs) -> Seqs:
         """Return those of ``rows`` that have a session id."""
         with_session: Seqs = rows[self._codes["session_id"][rows] != 0]

@@ -38,7 +38,11 @@ def newest_first(
     rows, talk = seqs[best], in_conversation[best].tolist()
     covered, by_rank = measure.covered_words(rows).tolist(), scores[best].tolist()
     near = ranking.near_groups(by_rank, covered)
-    told_apart = [0 if talks else code for talks, code in zip(talk, covered, strict=True)]
+    projects = columns.project_codes(rows).tolist()
+    told_apart = [
+        (code, project) if code and not talks else 0
+        for talks, code, project in zip(talk, covered, projects, strict=True)
+    ]
     groups = ranking.near_groups(by_rank, told_apart, ranking.SHARE_OF_VERSIONS)
     if not near and not groups:
         return scores

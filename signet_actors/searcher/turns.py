@@ -197,11 +197,18 @@ def _ranked(
             latest[each.turn.transcript] = each
             if _asks(snapshot, each, first.terms):
                 best[each.turn.transcript] = each
-    firsts = list(best.values())
+    firsts = sorted(best.values(), key=lambda each: (-each.relevant, -each.turn.turn))
     if of_prompt:
-        lasts = sorted(latest.values(), key=lambda each: -each.relevant)
+        lasts = _latest_first(list(latest.values()))
         firsts = [each for last in lasts for each in _with_rest(last, best[last.turn.transcript], found, weights)]
     return [(each.turn, each.share, each.relevant) for each in firsts]
+
+
+def _latest_first(found: Sequence[_Found]) -> list[_Found]:
+    """Return what covers nearly as much as the best, the latest session first: it says how it is now; then the rest."""
+    enough = _NEARLY * max((each.share for each in found), default=0.0)
+    near = sorted((each for each in found if each.share >= enough), key=lambda each: -each.turn.turn)
+    return near + sorted((each for each in found if each.share < enough), key=lambda each: -each.relevant)
 
 
 def _asks(snapshot: Snapshot, found: _Found, terms: Iterable[str]) -> bool:

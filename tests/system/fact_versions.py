@@ -228,3 +228,93 @@ SHORT_OTHERS: Final = (
     ("The user is Ann", "The user is a developer"),
 )
 """Two facts of few words, of which none takes the place of the other."""
+
+PARALLEL: Final = (
+    (
+        "on which port does the API listen in dev?",
+        ("The API listens on port 8080 in dev", "The API listens on port 80 in prod"),
+    ),
+    ("which Node has the legacy app?", ("Use Node 18 for the legacy app", "Use Node 22 for the new app")),
+    (
+        "what is the max file size for images?",
+        ("The max file size is 10 MB for images", "The max file size is 50 MB for videos"),
+    ),
+    (
+        "what is the rate limit for free users?",
+        ("The rate limit is 100 per minute for free users", "The rate limit is 1000 per minute for paid users"),
+    ),
+    (
+        "what is the connection pool size in production?",
+        ("The connection pool size is 20 in production", "The connection pool size is 5 in staging"),
+    ),
+    (
+        "which Python do we use for the worker?",
+        ("We decided to use Python 3.11 for the worker", "We decided to use Python 3.13 for the backend"),
+    ),
+    (
+        "when does the nightly backup run on db1?",
+        ("The nightly backup runs at 02:00 on db1", "The nightly backup runs at 04:00 on db2"),
+    ),
+    (
+        "which line length do I prefer in python?",
+        ("I prefer line length 100 in python", "I prefer line length 120 in typescript"),
+    ),
+    (
+        "what is our AWS account id for staging?",
+        ("Our AWS account id for staging is 111122223333", "Our AWS account id for production is 444455556666"),
+    ),
+    (
+        "what is the AWS account id of staging?",
+        ("AWS account id is 111122223333 (staging)", "AWS account id is 444455556666 (production)"),
+    ),
+    (
+        "which log level in kubernetes for dev?",
+        ("The log level in kubernetes is debug for dev", "The log level in kubernetes is warn for prod"),
+    ),
+    (
+        "what is the preferred test framework for web?",
+        ("The preferred test framework is vitest for web", "The preferred test framework is pytest for api"),
+    ),
+    (
+        "does the billing service need the env var STRIPE_KEY_V1?",
+        ("The billing service needs env var STRIPE_KEY_V1", "The billing service needs env var SMTP_HOST2"),
+    ),
+    (
+        "did we fix bug #101 in the export module?",
+        ("We fixed bug #101 in the export module", "We fixed bug #102 in the export module"),
+    ),
+    (
+        "auf welchem Port lauscht die Datenbank in Staging?",
+        ("Die Datenbank lauscht auf Port 5433 in Staging", "Die Datenbank lauscht auf Port 5432 in Produktion"),
+    ),
+    (
+        "what is the cache TTL for products?",
+        ("Cache TTL is 60 seconds for products", "Cache TTL is 300 seconds for categories"),
+    ),
+    (
+        "how often do we retry the payment webhook in prod?",
+        ("Retry the payment webhook 5 times in prod", "Retry the payment webhook 1 time in dev"),
+    ),
+    (
+        "what must the test coverage be in api?",
+        ("The test coverage must be 80 % in api", "The test coverage must be 60 % in web"),
+    ),
+    (
+        "on which port does the database run in production?",
+        ("The database runs on port 5432 in production", "The database runs on port 5433 in staging"),
+    ),
+    (
+        "what is the timeout of the gateway for uploads?",
+        ("Timeout of the gateway is 30s for uploads", "Timeout of the gateway is 10s for downloads"),
+    ),
+    ("quel est le port de l'API en dev?", ("Le port de l'API est 8080 en dev", "Le port de l'API est 80 en prod")),
+    (
+        "¿cuál es el puerto de la API en pruebas?",
+        ("El puerto de la API es 8080 en pruebas", "El puerto de la API es 80 en producción"),
+    ),
+    (
+        "wie groß darf ein Bild im Shop sein?",
+        ("Im Shop darf ein Bild 5 MB groß sein", "Im Shop darf ein Film 90 MB groß sein"),
+    ),
+)
+"""Of two things of one kind, each with its value: the question is about the first one."""

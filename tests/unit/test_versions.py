@@ -7,8 +7,8 @@ import pytest
 
 from signet_actors.domain.ranking.newest_first import near_groups, newest_first
 from signet_actors.domain.temporal.past import asks_for_past
-from signet_actors.domain.versions import are_versions, newest_versions
-from tests.system.fact_versions import DIFFERENT, SEVERAL, SHORT_FACTS, SHORT_OTHERS, VERSIONS
+from signet_actors.domain.versions import Dated, are_versions, newest_versions
+from tests.system.fact_versions import DIFFERENT, PARALLEL, SEVERAL, SHORT_FACTS, SHORT_OTHERS, VERSIONS
 
 
 def test_texts_that_differ_in_one_value_are_versions() -> None:
@@ -37,10 +37,23 @@ def test_texts_about_different_things_are_no_versions() -> None:
     assert [pair for pair in pairs if are_versions(*pair)] == []
 
 
+def test_facts_about_two_things_are_no_versions_whatever_their_values() -> None:
+    assert [pair for _, pair in PARALLEL if are_versions(*pair) or are_versions(*reversed(pair))] == []
+
+
+def test_a_version_that_is_asked_for_by_its_value_and_one_of_another_project_are_kept() -> None:
+    old, new = VERSIONS[0].texts
+    assert newest_versions([Dated(old, 1), Dated(new, 9)], asked=("port", "5433")) == [0, 1]
+    assert newest_versions([Dated(old, 1), Dated(new, 9)], asked=("port", "database")) == [1]
+    assert newest_versions([Dated(old, 1, "/p"), Dated(new, 9)]) == [0, 1]
+    assert newest_versions([Dated(old, 1, "/p"), Dated(new, 9, "/p")]) == [1]
+
+
 def test_of_versions_the_newest_takes_the_best_place() -> None:
     old, new = VERSIONS[0].texts
-    assert newest_versions([(old, 1), ("Something else", 5), (new, 9)]) == [2, 1]
-    assert newest_versions([(new, 9), ("Something else", 5), (old, 1)]) == [0, 1]
+    former, other, latest = Dated(old, 1), Dated("Something else", 5), Dated(new, 9)
+    assert newest_versions([former, other, latest]) == [2, 1]
+    assert newest_versions([latest, other, former]) == [0, 1]
     assert newest_versions([]) == []
 
 

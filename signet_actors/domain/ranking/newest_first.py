@@ -5,7 +5,7 @@ Source: docs/quality.md "Versions of a fact".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 import numpy as np
@@ -21,15 +21,15 @@ ROWS: Final = 20
 Floats = npt.NDArray[np.float64]
 
 
-def near_groups(scores: Sequence[float], covered: Sequence[int], share: float = SHARE) -> list[list[int]]:
+def near_groups(scores: Sequence[float], covered: Sequence[Hashable], share: float = SHARE) -> list[list[int]]:
     """Return the rows of each group of two or more with near scores that cover the same words; best first.
 
-    ``scores`` descend, each beside a code of the words that its row covers, 0 for none: such a row is in no group. A
+    ``scores`` descend, each beside what tells which words its row covers, 0 for none: such a row is in no group. A
     group has the rows that are near its best row, so that a chain of small differences does not join very different
     ones.
     """
     groups: list[list[int]] = []
-    open_groups: dict[int, list[int]] = {}
+    open_groups: dict[Hashable, list[int]] = {}
     for at, (score, code) in enumerate(zip(scores, covered, strict=True)):
         group = open_groups.get(code)
         if group is not None and score > scores[group[0]] * (1 - share):

@@ -28,7 +28,7 @@ from signet_actors.domain.session_inject import (
 from signet_actors.domain.temporal.intent import asks_for_last_session
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.transcripts.excerpts import excerpt
-from signet_actors.domain.versions import newest_versions
+from signet_actors.domain.versions import Dated, newest_versions
 from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.memory_search import asks_how_it_was, search_memories
 from signet_actors.gateway.routes.recall import WORD_MATCHES, offer_found
@@ -115,14 +115,15 @@ async def offered_memories(
     most = min(VERSIONS * settings.recall_limit + len(received), MAX_FOUND)
     fields = RecallFields(limit=most, min_relevance=settings.min_score)
     found = await _searched(call, terms, fields, filters, received)
-    # An older version of a memory is left out also where the session has received the newest one.
+    # An older version of a memory is left out also where the session has received the newest one; not one of which
+    # a newer memory says that something has changed: it may say something else.
     rows_found = [found.rows[at] for at in without_doubtful([(r.id, r.relevance, r.newer_id) for r in found.rows])]
     if not any(asks_how_it_was(call, search.text, fields) for search in terms.searches):
-        rows_found = [rows_found[at] for at in newest_versions([(row.content, row.own_ms) for row in rows_found])]
+        versions = [Dated(row.content, row.own_ms, row.project) for row in rows_found]
+        asked = [word for search in terms.searches for word in words_of(search.text)]
+        rows_found = [rows_found[at] for at in newest_versions(versions, asked)]
     again = tuple(row.seq for row in rows_found if row.wording in received and row.source in WORD_MATCHES)
     fresh = [row for row in rows_found if row.wording not in received][: settings.recall_limit]
-    at_hand = {row.id for row in fresh}  # a newer one that is not among them, the session has received
-    fresh = [row for row in fresh if row.newer_id is None or row.newer_id in at_hand]
     found = msgspec.structs.replace(found, rows=fresh, received_hits=again)
     limit = min(settings.max_inject_chars, call.request.max_inject_chars or settings.max_inject_chars)
     shown = memory_lines(map(_line, found.rows), limit, most=limit, cut=True, words=terms.terms)

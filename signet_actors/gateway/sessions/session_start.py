@@ -27,7 +27,7 @@ from signet_actors.domain.session_inject import (
     session_start,
 )
 from signet_actors.domain.timestamps import epoch_ms
-from signet_actors.domain.versions import newest_versions
+from signet_actors.domain.versions import Dated, newest_versions
 from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.routes.identity import identity_of_agent
 from signet_actors.gateway.sessions.hook_runner import HookSession
@@ -137,7 +137,7 @@ async def _full_start(
     candidates = [*found.memories, *found.used]
     if found.summary is not None and found.summary.id == recovery.summary:
         candidates.append(found.summary)
-    texts = [(memory.content, epoch_ms(memory.said_at) or 0) for memory in candidates]
+    texts = [Dated(memory.content, epoch_ms(memory.said_at) or 0, memory.project) for memory in candidates]
     newest = await asyncio.to_thread(newest_versions, texts)
     candidates = [candidates[at] for at in newest]
     notices = notifications_now(state)

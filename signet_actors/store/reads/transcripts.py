@@ -75,7 +75,7 @@ _SEARCH: Final = (
     "WITH matches AS MATERIALIZED (SELECT u.transcript_seq AS transcript, u.seq AS turn, {} AS score FROM {} AND {}),"
     " ranked AS (SELECT a.transcript, a.turn, a.score,"
     " row_number() OVER (PARTITION BY a.transcript ORDER BY a.score, a.turn) AS place FROM matches a)"
-    " SELECT b.transcript, b.turn FROM ranked b WHERE b.place <= :places ORDER BY b.score, b.turn LIMIT :limit"
+    " SELECT b.transcript, b.turn FROM ranked b WHERE b.place <= :places ORDER BY b.score, b.turn DESC LIMIT :limit"
 )
 _NO_COPY: Final = (
     "NOT EXISTS (SELECT 1 FROM session_turns o JOIN session_transcripts t ON t.seq = o.transcript_seq"

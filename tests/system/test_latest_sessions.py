@@ -1,0 +1,77 @@
+"""Of what several past sessions said of one thing a prompt is given the latest, and a true fact beside its newer one.
+
+Source: docs/guides/hooks.md "Each prompt".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pytest
+
+from tests.support.live_daemon import Client
+
+pytestmark = pytest.mark.system
+PROJECT = "/home/ada/ferry"
+SESSIONS = count()
+SERIES = (
+    ("set the worker concurrency of the ferry service to {}", "what is the worker concurrency of the ferry service?"),
+    ("release version {} of the mobile app", "which version of the mobile app did we release last?"),
+    ("change the timeout of the api gateway to {}", "what is the timeout of the api gateway?"),
+    ("raise the heap size of the indexer to {}", "what is the heap size of the indexer?"),
+    ("move the deploy target of the booking site to {}", "what is the deploy target of the booking site?"),
+    ("stelle die Stapelgröße des Importeurs auf {}", "welche Stapelgröße hat der Importeur?"),
+)
+VALUES = tuple(f"value{number}x" for number in range(1, 14))
+
+
+def hook(client: Client, name: str, **fields: Any) -> dict[str, Any]:
+    body = {"harness": "claude-code", "sessionKey": f"latest-{next(SESSIONS)}", "project": PROJECT, **fields}
+    answer: dict[str, Any] = client.post(f"/api/hooks/{name}", body).ok()
+    return answer
+
+
+@pytest.mark.parametrize("sessions", [2, 3, 13])
+def test_a_prompt_is_given_what_the_latest_session_said_first(empty_rooms: Callable[[], Client], sessions: int) -> None:
+    wrong = []
+    for said, question in SERIES:
+        room = empty_rooms()
+        for value in VALUES[:sessions]:
+            transcript = f"User: {said.format(value)}\nAssistant: Done."
+            hook(room, "session-end", transcript=transcript, reason="logout")
+        inject = hook(room, "user-prompt-submit", userPrompt=question)["inject"]
+        given = sorted((inject.find(value), value) for value in VALUES if value in inject)
+        if [value for _, value in given] != [VALUES[sessions - 1], VALUES[sessions - 2]]:
+            wrong.append((question, inject))
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("fact", "newer", "question"),
+    [
+        (
+            "The Datadog site is datadoghq.eu",
+            "We decided to move logs to Datadog, no longer CloudWatch",
+            "which Datadog site do we use?",
+        ),
+        (
+            "Dagster assets live in pipelines/assets",
+            "We decided to use Dagster instead of Airflow",
+            "where do the Dagster assets live?",
+        ),
+        (
+            "Tailwind tokens are defined in packages/ui/theme.css",
+            "I prefer Tailwind instead of styled-components",
+            "where are the Tailwind tokens defined?",
+        ),
+    ],
+)
+def test_a_fact_is_given_though_the_session_has_a_newer_memory_of_the_same_thing(
+    room: Client, fact: str, newer: str, question: str
+) -> None:
+    room.remember(fact, project=PROJECT)
+    room.remember(newer, project=PROJECT)
+    assert newer in hook(room, "session-start", sessionKey="goes-on")["inject"]
+    assert fact in hook(room, "user-prompt-submit", sessionKey="goes-on", userPrompt=question)["inject"]
