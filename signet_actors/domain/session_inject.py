@@ -272,14 +272,17 @@ def memory_lines(
     """Return those of the memories that fit into ``chars`` characters, each whole and with at most ``most`` characters.
 
     ``cut``: of one that has more than ``most``, the beginning is shown, or the lines with most of the ``words``, and
-    how it is read in full.
+    how it is read in full. A memory whose newer one stands before it and does not fit is left out, too.
     """
     items: list[str] = []
     ids: list[str] = []
     whole: list[str] = []
+    left_out: set[str | None] = set()
     for memory in memories:
         if chars < MIN_LINE_CHARS:
             break
+        if memory.newer_id in left_out:
+            continue
         item = memory_item(memory, min(chars, most))
         if item is not None:
             whole.append(memory.id)
@@ -289,6 +292,8 @@ def memory_lines(
             items.append(item)
             ids.append(memory.id)
             chars -= len(item) + 1
+        else:
+            left_out.add(memory.id)
     return Shown(tuple(items), tuple(ids), tuple(whole))
 
 

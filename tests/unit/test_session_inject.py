@@ -91,6 +91,16 @@ def test_what_does_not_fit_is_left_out_whole_and_the_next_one_is_tried() -> None
     assert memory_lines([], 500) == ((), (), ())
 
 
+def test_a_memory_is_left_out_with_its_newer_one_that_does_not_fit_and_given_if_that_is_elsewhere() -> None:
+    day = "2026-01-01T10:00:00.000Z"
+    newer = Line("n1", f"Jest was replaced by Vitest: {'x' * 400}", [], day)
+    older = Line("o1", "Unit tests run with Jest", [], day, "n1")
+    other = Line("p1", "The port is 8080", [], day)
+    assert memory_lines([newer, older, other], 200).ids == ("p1",)
+    assert memory_lines([newer, older, other], 900).ids == ("n1", "o1", "p1")
+    assert memory_lines([older, other], 200).ids == ("o1", "p1")
+
+
 def test_the_beginning_of_a_long_memory_says_how_it_is_read_and_does_not_count_as_given() -> None:
     shown = memory_lines([line("long " * 200, 1), line("short", 2)], 600, most=500, cut=True)
     assert shown.ids == (line("", 1).id, line("", 2).id)
