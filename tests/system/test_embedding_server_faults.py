@@ -201,7 +201,8 @@ def test_a_daemon_without_the_key_of_its_embedding_server_serves_and_says_what_i
         eventually(lambda: degraded(daemon, NO_KEY), within_s=WAIT_S, what="the daemon serves")
         assert daemon.api.get("/health/ready").status == 200
         assert daemon.api.remember(FACT, project=HERE)["embedded"] is False
-        assert {name: "5433" in search(daemon) for name, search in SEARCHES.items()} == dict.fromkeys(SEARCHES, True)
+        for name, search in SEARCHES.items():  # a start has what was asked for lately, once that is stored
+            eventually(lambda search=search: "5433" in search(daemon), within_s=WAIT_S, what=f"an answer: {name}")
         assert f"{NO_KEY}; until that is mended" in cli(daemon, "doctor")
 
 
