@@ -141,7 +141,7 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
     used = [seq for seq in asked.tolist() if seq in memories and memories[seq].id not in query.without]
     newer: dict[int, int] = {}
     if not query.of_all_types:
-        newer = _corrected(Corrections(reader, snapshot, query.read, filters), memories, shown, used)
+        newer = _corrected(query, Corrections(reader, snapshot, query.read, filters), memories, shown, used)
         memories |= memories_by_seq(
             snapshot, query.read, filters, sorted({*newer.values()} - {*memories, *constraints}), chars=query.chars
         )
@@ -182,13 +182,17 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
 
 
 def _corrected(
-    corrections: Corrections, memories: Mapping[int, Memory], shown: Sequence[int], used: Sequence[int]
+    query: FindSessionStart,
+    corrections: Corrections,
+    memories: Mapping[int, Memory],
+    shown: Sequence[int],
+    used: Sequence[int],
 ) -> dict[int, int]:
     """Return for each of the first rows of both lists that a newer memory corrects that newer one."""
     newer = {}
     for seq in (*shown[:MOST_CORRECTED], *used[:MOST_CORRECTED]):
         row = corrections.newest(seq, memories[seq].content)
-        if row is not None:
+        if row is not None and row.id not in query.without:
             newer[seq] = row.seq
     return newer
 
