@@ -718,7 +718,7 @@ def _(stage: Stage) -> Any:
     return with_backup(stage, -10 * DAY_S)
 
 
-@case("backup", "warn", "1, the newest ", "`signet status` shows why")
+@case("backup", "warn", "1, the newest ", "`signet backup` makes one now")
 def _(stage: Stage) -> Any:
     return with_backup(stage, 30 * DAY_S)
 
