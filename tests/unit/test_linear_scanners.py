@@ -47,7 +47,7 @@ from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.domain.session_inject import Line, memory_lines
 from signet_actors.domain.temporal.intent import intent_of_query
 from signet_actors.domain.transcripts import cursor, dialogue, excerpts, parse, turns
-from signet_actors.domain.versions import newest_versions
+from signet_actors.domain.versions import Dated, newest_versions
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway import transcript_capture
 from signet_actors.gateway.server import framing
@@ -899,7 +899,7 @@ def test_no_pattern_repeats_a_group_possessively() -> None:
 def test_a_start_with_fifty_memories_of_a_megabyte_is_made_in_seconds(unit: str) -> None:
     texts = [unit * (1_000_000 // len(unit)) + str(number) for number in range(50)]
     began = time.process_time()
-    assert len(newest_versions([(text, 1) for text in texts])) == len(texts)
+    assert len(newest_versions([Dated(text, 1) for text in texts])) == len(texts)
     assert not any(are_in_lines(texts, ["- a line"]))
     assert unrepeated("- a line", [(text[-2:], text) for text in texts]) == "- a line"
     memory_lines([Line(text[-2:], text, (), "2026-03-05T10:00:00.000Z") for text in texts], 100_000)
