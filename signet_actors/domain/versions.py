@@ -5,7 +5,7 @@ Source: docs/guides/hooks.md "Each prompt"; docs/quality.md "Versions of a fact"
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
 from signet_actors.domain.normalization import MAYBE_CJK
@@ -178,14 +178,20 @@ def _beside_number(word: str) -> str:
 def groups_of_versions(texts: Sequence[str]) -> list[list[int]]:
     """Return which texts are versions of one fact: the places of two or more each, ascending."""
     words = [_words(text) for text in texts]
+    groups = _grouped(len(texts), lambda one, other: _differ_in_a_value(words[one], words[other]))
+    return [group for group in groups if len(group) > 1]
+
+
+def _grouped(count: int, are_versions_at: Callable[[int, int], bool]) -> list[list[int]]:
+    """Return the places below ``count`` in groups: each joins the first group whose first place is a version of it."""
     groups: list[list[int]] = []
-    for at, each in enumerate(words):
-        group = next((group for group in groups if _differ_in_a_value(each, words[group[0]])), None)
+    for at in range(count):
+        group = next((group for group in groups if are_versions_at(at, group[0])), None)
         if group is None:
             groups.append([at])
         else:
             group.append(at)
-    return [group for group in groups if len(group) > 1]
+    return groups
 
 
 class Dated(NamedTuple):
@@ -211,11 +217,5 @@ def newest_versions(texts: Sequence[Dated], asked: Collection[str] = ()) -> list
             and wanted.isdisjoint({*words[at]} ^ {*words[other]})
         )
 
-    kept: list[int] = []
-    for at, each in enumerate(texts):
-        place = next((place for place, other in enumerate(kept) if are_versions_here(at, other)), None)
-        if place is None:
-            kept.append(at)
-        elif each.time_ms > texts[kept[place]].time_ms:
-            kept[place] = at
-    return kept
+    groups = _grouped(len(texts), are_versions_here)
+    return [max(group, key=lambda at: texts[at].time_ms) for group in groups]
