@@ -33,26 +33,24 @@ _VERBS: Final = frozenset(
     ("is", "are", "has", "have", "was", "holds", "ist", "sind", "hat", "haben", "est", "a", "es", "tiene")
 )
 """A value before such a word is a part of what is spoken of: "Room 12 has a projector"."""
-_ONE_OF_SEVERAL: Final = frozenset(
-    (
-        "a",
-        "an",
-        "one",
-        "another",
-        "some",
-        "each",
-        "every",
-        "any",
-        "ein",
-        "eine",
-        "jeder",
-        "jede",
-        "un",
-        "une",
-        "una",
-        "otra",
-    )
-)
+_HOLD_WORDS: Final = """
+    has have includes include contains contain exposes supports support
+    hat haben enthält unterstützt contient comprend tiene contiene incluye
+"""
+_HOLDS: Final = frozenset(_HOLD_WORDS.split())
+"""Of a thing that has parts, a numbered part is one of several: "The cluster has node 10.0.0.1"."""
+_NUMBERED_THINGS: Final = """
+    issue ticket bug pr mr story task incident order invoice customer case
+    fehler aufgabe vorfall rechnung kunde bestellung tâche commande tarea pedido
+"""
+_NUMBERED: Final = frozenset(_NUMBERED_THINGS.split())
+"""What is told apart by its number: each is another thing."""
+_PART: Final = 3
+"""Words between such a word and the number of the part."""
+_DIGITS_OF_AN_ISSUE: Final = 3
+"""API-101 names an issue, arch-2 and GPT-4 are versions."""
+_BEGINS_ONE_OF_SEVERAL: Final = "a an one another some each every any ein eine jeder jede un une una otra"
+_ONE_OF_SEVERAL: Final = frozenset(_BEGINS_ONE_OF_SEVERAL.split())
 _STATE_WORDS: Final = """
     active alive available bad big broken busy clean closed cold correct critical dark dead deep down dry easy empty
     false fast few flaky free fresh full good great happy hard healthy heavy high hot huge idle important inactive
@@ -119,11 +117,18 @@ def _differ_in_a_value(first: Sequence[str], second: Sequence[str]) -> bool:
     follows = first[len(first) - after] if after else ""
     told = [word for word in first[:before] if word not in STOP_WORDS]
     behind = [word for word in first[len(first) - after :] if word not in STOP_WORDS]
-    if len(told) < len(behind) or follows in _VERBS:
+    if len(told) < len(behind) or follows in _VERBS or _is_of_a_part(first[:before]):
         return False
     if len(told) + len(behind) >= _LEAST_SAID and _differ_in_a_number(*values):
         return True
     return not _SAID_BY.isdisjoint(first[max(0, before - 2) : before]) and _are_of_one(first[:before], behind, values)
+
+
+def _is_of_a_part(said: Sequence[str]) -> bool:
+    """Return True if what is said before a value ends in the name of a part: "has node", but not the count "has"."""
+    if not said or said[-1] in _HOLDS:
+        return False
+    return said[-1] in _NUMBERED or not _HOLDS.isdisjoint(said[-1 - _PART : -1])
 
 
 def _are_of_one(said: Sequence[str], behind: Sequence[str], values: Sequence[Sequence[str]]) -> bool:
@@ -168,8 +173,9 @@ def _is_number(word: str) -> bool:
 
 
 def _beside_number(word: str) -> str:
-    """Return what a word has beside a number, a day and a unit: arch of arch-2; #101 is the name of an issue."""
-    if word.startswith("#"):
+    """Return what a word has beside a number, a day and a unit: arch of arch-2; #101 and API-101 name issues."""
+    head, _, tail = word.rpartition("-")
+    if word.startswith("#") or (head.isalpha() and tail.isdecimal() and len(tail) >= _DIGITS_OF_AN_ISSUE):
         return word
     letters = "" if word in _DAYS_AND_MONTHS else "".join(filter(str.isalpha, word))
     return "" if letters in _UNITS or letters.isnumeric() else letters

@@ -166,6 +166,34 @@ DIFFERENT: Final = (
     Facts("¿quién tiene la llave del taller?", "Marisol tiene la llave del taller", "El taller tiene una puerta azul"),
 )
 SEVERAL: Final = (
+    (
+        "which nodes has the staging cluster?",
+        ("The staging cluster has node 10.0.0.1", "The staging cluster has node 10.0.0.2"),
+    ),
+    (
+        "which runners does the build farm have?",
+        ("Our build farm contains runner mac-1", "Our build farm contains runner mac-2"),
+    ),
+    (
+        "welche Knoten hat das Testsystem?",
+        ("Das Testsystem in Halle Nord hat Knoten 10.0.0.1", "Das Testsystem in Halle Nord hat Knoten 10.0.0.2"),
+    ),
+    (
+        "which python versions does the client library support?",
+        ("The client library supports Python 3.11", "The client library supports Python 3.12"),
+    ),
+    (
+        "which bugs were fixed in the export module?",
+        ("We fixed bug 101 in the export module", "We fixed bug 102 in the export module"),
+    ),
+    (
+        "which tickets of the importer are blocked?",
+        ("The importer team is blocked by API-1412", "The importer team is blocked by API-1431"),
+    ),
+    (
+        "which orders were refunded because of damage?",
+        ("Support refunded order 55120 because of damage", "Support refunded order 55121 because of damage"),
+    ),
     ("what does the user prefer?", ("The user prefers tabs in Go", "The user prefers vim as editor")),
     ("on which hosts do the workers run?", ("Worker 1 runs on the host heron", "Worker 2 runs on the host kestrel")),
     ("which rooms have a projector?", ("Room 12 has a projector on the wall", "Room 14 has a projector on the wall")),
