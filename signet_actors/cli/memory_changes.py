@@ -208,7 +208,8 @@ def forget(invocation: Invocation, ids: tuple[str, ...], tags: tuple[str, ...], 
     """Delete memories, recoverable for 30 days unless --permanently.
 
     Name them by ID, or select them with options; a selection and several IDs are shown before you are asked. ID may
-    also be the key of a session (`signet sessions`): what was said in it is erased for good, and its memories stay.
+    also be the key of a session (`signet sessions`): what was said in it is erased for good, and its memories stay;
+    the summaries of it among them are named.
     """
     selection = {"tags": split_tags(tags), **{name: given.pop(name) for name in SELECTION}}
     selected = any(value is not None for value in selection.values())
@@ -271,6 +272,11 @@ class _Forgetting:
             require_confirmation("Erase what was said in it?", "nothing was deleted")
         answer = self.client.send("DELETE", path, {})
         self.invocation.print_done(answer, f"Erased what was said in the session {one_line(key)}.")
+        summaries = [one_line(each) for each in answer.body.get("saidBy") or ()]
+        if summaries and not self.invocation.as_json:
+            what, them = ("A summary of it stays", "it") if len(summaries) == 1 else ("Summaries of it stay", "them")
+            named = " ".join(map(shlex.quote, summaries[:BATCH_LIMIT]))
+            print_message(self.invocation.advice(f"{what}: `signet forget {named}` forgets {them}."))
 
     def forget_one(self, memory_id: str, shown: str) -> None:
         """Forget a memory, which is ``shown`` by this id. Raises RequestRefused for the answer no."""

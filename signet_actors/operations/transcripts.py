@@ -270,6 +270,9 @@ class ForgetTranscriptReply(msgspec.Struct, frozen=True, rename="camel"):
     session_key: str
     turns: int
     success: Literal[True] = True
+    said_by: (
+        Annotated[list[str], Meta(description="Ids of the memories that summarize the session; they stay")] | UnsetType
+    ) = UNSET
 
 
 SESSION_END: Final[Operation[SessionEndRequest, SessionEndReply]] = Operation(

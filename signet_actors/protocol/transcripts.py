@@ -81,11 +81,15 @@ class StoreTurns(Request[TranscriptStored], frozen=True, tag="writer.store_turns
 
 
 class TranscriptForgotten(Message, frozen=True, tag="writer.transcript_forgotten"):
-    """``turns`` were erased; ``more``: some are left. ``found`` is false if the caller has no such session."""
+    """``turns`` were erased; ``more``: some are left. ``found`` is false if the caller has no such session.
+
+    ``summaries``: ids of the live memories that summarize the session, once nothing is left.
+    """
 
     turns: int
     more: bool
     found: bool = True
+    summaries: list[str] = []
 
 
 class ForgetTranscript(KeyedRequest[TranscriptForgotten], frozen=True, tag="writer.forget_transcript"):

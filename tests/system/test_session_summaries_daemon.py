@@ -425,7 +425,8 @@ def test_the_file_of_a_forgotten_summary_and_of_an_erased_transcript_is_deleted_
         paths["s-2"].write_text(f"{paths['s-2'].read_text()}And what I think of it.\n")
         for key in ("s-1", "s-2"):
             daemon.api.request("DELETE", f"/api/memory/{by_key[key]['id']}", {"reason": "r"}).ok()
-        daemon.api.request("DELETE", "/api/sessions/s-3/transcript", {}).ok()
+        erased = daemon.api.request("DELETE", "/api/sessions/s-3/transcript", {}).ok()
+        assert erased["saidBy"] == [by_key["s-3"]["id"]]
 
         named = "SELECT session_key FROM session_summaries WHERE note IS NOT NULL"
         eventually(lambda: daemon.read(named) == [("s-4",)], within_s=180, what="the names of the others are dropped")

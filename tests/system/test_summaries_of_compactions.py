@@ -234,3 +234,27 @@ def test_a_session_that_is_cleared_is_given_its_summary_again(room: Client, writ
         if work.steps[0] not in inject + start:
             untold.append((work, inject))
     assert untold == []
+
+
+@FORMS
+def test_what_is_left_of_an_erased_session_is_named_and_can_be_forgotten(
+    room: Client, write: Callable[[Work, int], str]
+) -> None:
+    wrong = []
+    for work in WORK:
+        session, project = place()
+        talk = f"User: Which part does the job in the {work.subject}?\nAssistant: {work.fact}."
+        hook(room, "session-end", session, project, transcript=talk, reason="logout")
+        compact(room, place()[0], project, "Another session moved the wiki.")
+        compact(room, session, project, write(work, 0))
+        compact(room, session, project, write(work, 1))
+        of_session = [row["id"] for row in room.listed() if row["project"] == project and "wiki" not in row["content"]]
+        erased = room.request("DELETE", f"/api/sessions/{session}/transcript").ok()
+        named = erased.get("saidBy", [])
+        for each in named:
+            room.request("DELETE", f"/api/memory/{each}", {"reason": "the session is forgotten"}).ok()
+        given = asked(room, work, project) + hook(room, "session-start", place()[0], project)["inject"]
+        again = room.request("DELETE", f"/api/sessions/{session}/transcript").ok()
+        if sorted(named) != sorted(of_session) or work.fact in given or "saidBy" in again:
+            wrong.append((work, named, of_session, given, again))
+    assert wrong == []

@@ -85,6 +85,21 @@ def test_forget_erases_what_was_said_in_a_session(daemon: ScriptedDaemon, given:
     assert any(one.path == path and one.method == "DELETE" for one in daemon.asked)
 
 
+@pytest.mark.parametrize(
+    ("ids", "told"),
+    [
+        (["a"], "A summary of it stays: `signet forget a` forgets it."),
+        (["a", "b"], "Summaries of it stay: `signet forget a b` forgets them."),
+    ],
+)
+def test_forget_names_the_summaries_of_a_session_that_stay(daemon: ScriptedDaemon, ids: list[str], told: str) -> None:
+    unknown = {"error": "Not found", "code": "not_found"}
+    daemon.on("DELETE", f"/api/memory/{KEY}", unknown, status=404)
+    daemon.on("DELETE", f"/api/sessions/{KEY}/transcript", {"sessionKey": KEY, "turns": 2, "saidBy": ids})
+    code, shown = on_screen(daemon.url, "forget", KEY, "--yes", width=80)
+    assert (code, told in " ".join(shown.split())) == (0, True), shown
+
+
 def test_an_id_of_neither_a_memory_nor_a_session_is_named(daemon: ScriptedDaemon) -> None:
     daemon.script("GET", "/api/sessions/past", {"sessions": [], "total": 0})
     code, shown = on_screen(daemon.url, "show", "0b7d8a", width=80)

@@ -502,7 +502,7 @@ async def list_past(call: Call[ListPastRequest]) -> HttpResponse:
     return HttpResponse(PastSessionsReply(found.sessions, found.total))
 
 
-_erasures: Final[set[asyncio.Task[int]]] = set()
+_erasures: Final[set[asyncio.Task[ForgetTranscriptReply]]] = set()
 
 
 async def forget_transcript(call: Call[ForgetTranscriptRequest]) -> HttpResponse:
@@ -512,10 +512,10 @@ async def forget_transcript(call: Call[ForgetTranscriptRequest]) -> HttpResponse
     erasure = asyncio.create_task(_erase(call, key, agent_id))
     _erasures.add(erasure)
     erasure.add_done_callback(_erasures.discard)
-    return HttpResponse(ForgetTranscriptReply(session_key=key, turns=await asyncio.shield(erasure)))
+    return HttpResponse(await asyncio.shield(erasure))
 
 
-async def _erase(call: Call[ForgetTranscriptRequest], key: str, agent_id: str) -> int:
+async def _erase(call: Call[ForgetTranscriptRequest], key: str, agent_id: str) -> ForgetTranscriptReply:
     erased = part = 0
     while True:
         is_captured = (agent_id, key) in call.state.transcript_readers.sessions
@@ -524,7 +524,7 @@ async def _erase(call: Call[ForgetTranscriptRequest], key: str, agent_id: str) -
             raise NotFound("Transcript not found")
         erased, part = erased + done.turns, part + 1
         if not done.more:
-            return erased
+            return ForgetTranscriptReply(session_key=key, turns=erased, said_by=done.summaries or UNSET)
 
 
 ROUTES: Final[tuple[Route, ...]] = (

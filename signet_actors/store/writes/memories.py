@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from signet_actors.domain.dated_sections import SUMMARY_TYPE
 from signet_actors.domain.memories import CHUNK, COMPACTION, DERIVED, INTERNAL_SOURCE_TYPES, REPLACED
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.store.engine import Insert, Reads, WriteTransaction
@@ -163,6 +164,10 @@ _SUMMARIES: Final = (
     f" WHERE g.source_id = :key AND g.agent_id = :agent AND g.source_type = '{COMPACTION}' AND m.agent_id = :agent"
     f" AND m.source_type = '{CHUNK}' AND m.is_deleted = 0"
 )
+_SUMMARY_OF_END: Final = (
+    "SELECT m.id FROM memories m WHERE m.source_id = :key AND m.agent_id = :agent AND m.source_type = 'session'"
+    f" AND m.type = '{SUMMARY_TYPE}' AND m.is_deleted = 0"
+)
 _DELETED_BY_SOURCE: Final = f"{_DELETED} m.source_id = :source_id LIMIT 1"
 _DELETED_BY_HASH: Final = f"{_DELETED} m.content_hash = :hash LIMIT 1"
 _EXISTS: Final = "SELECT 1 FROM memories m WHERE m.id = :id"
@@ -251,6 +256,12 @@ def with_former_text(tx: WriteTransaction, scope: Scope, first: str, source_id: 
 def summaries_of_compactions(tx: WriteTransaction, agent_id: str, session_key: str) -> list[FormerText]:
     """Return the live rows with summaries of the session's compactions."""
     return [FormerText(*row) for row in tx.rows(_SUMMARIES, {"agent": agent_id, "key": session_key})]
+
+
+def summaries_of_session(tx: WriteTransaction, agent_id: str, session_key: str) -> list[str]:
+    """Return the ids of the live rows with what the pipeline and compactions have summarized of the session."""
+    ended = tx.rows(_SUMMARY_OF_END, {"agent": agent_id, "key": session_key})
+    return [*(row_id for (row_id,) in ended), *(row.id for row in summaries_of_compactions(tx, agent_id, session_key))]
 
 
 def is_forgotten(tx: WriteTransaction, memory_id: str) -> bool:

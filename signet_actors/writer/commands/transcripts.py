@@ -34,6 +34,7 @@ from signet_actors.protocol.transcripts import (
 )
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.engine import WriteTransaction
+from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import sessions as session_rows
 from signet_actors.store.writes import transcripts as rows
 from signet_actors.store.writes.transcripts import ErasedTurn, KeyedTurn, Transcript, TranscriptRow, TurnRow
@@ -300,11 +301,13 @@ def forget(context: CommandContext, command: ForgetTranscript) -> TranscriptForg
         if is_known:
             empty = TranscriptRow(command.session_key, command.agent_id, None, None, "text", now, now)
             rows.mark_forgotten(tx, rows.insert(tx, empty), now)
-        return TranscriptForgotten(turns=0, more=False, found=is_known)
+        left = memory_rows.summaries_of_session(tx, command.agent_id, command.session_key) if is_known else []
+        return TranscriptForgotten(turns=0, more=False, found=is_known, summaries=left)
     erased, more = _erase(context, found.seq, ByteBudget(), asked_by=command.agent_id)
     if found.forgotten_at is None:
         rows.mark_forgotten(tx, found.seq, now)
-    return TranscriptForgotten(turns=erased, more=more)
+    left = [] if more else memory_rows.summaries_of_session(tx, command.agent_id, command.session_key)
+    return TranscriptForgotten(turns=erased, more=more, summaries=left)
 
 
 def purge(context: CommandContext, cutoff: str, limit: int) -> tuple[int, bool]:
