@@ -283,7 +283,7 @@ class _Call:
         """Store the request, with a key of its own, until the daemon has it; return its name, None if it cannot be."""
         self.body.setdefault("idempotencyKey", f"hook-{os.urandom(16).hex()}")
         is_checkpoint = self.hook.path.endswith(CHECKPOINT)
-        if is_checkpoint or self.hook.path.endswith("/session-end"):
+        if self.hook.path.endswith((CHECKPOINT, "/session-end", "/compaction-complete")):
             now = time.time()
             self.body["capturedAt"] = (
                 f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now * 1000) % 1000:03}Z"

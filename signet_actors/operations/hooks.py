@@ -26,6 +26,7 @@ from signet_actors.operations.field_types import (
     MemoryType,
     Tags,
     Text,
+    Timestamp,
 )
 from signet_actors.operations.operation import OWNERS_SESSION, Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
@@ -162,6 +163,9 @@ class CompactionCompleteRequest(HookFields, frozen=True, kw_only=True, rename="c
 
     harness: Annotated[str, Text(missing="harness and summary are required")]
     summary: Annotated[str, CutText(max_chars=MAX_SUMMARY_CHARS, missing="harness and summary are required")]
+    captured_at: Annotated[
+        Annotated[str, Timestamp(past=True)] | None, Meta(description="Of a late report: when the compaction was")
+    ] = None
     idempotency_key: RowKey | None = None
 
 

@@ -83,6 +83,9 @@ from signet_actors.writer.commands import (
 
 
 def _remember(context: CommandContext, command: Remember) -> Remembered | ChunksRemembered:
+    later = memories.of_later_compaction(context, command.memory)
+    if later is not None:
+        return later
     if command.memory.source_id is not None:
         group = chunks.by_source(context, command.memory)
         if group is not None:
@@ -93,6 +96,10 @@ def _remember(context: CommandContext, command: Remember) -> Remembered | Chunks
     stored = memories.remember(context, command.memory, command.principal)
     memory_changes.replace_summary(context, command.memory, command.principal, (stored.id,))
     return stored
+
+
+def _remember_chunks(context: CommandContext, command: RememberChunks) -> ChunksRemembered | Remembered:
+    return memories.of_later_compaction(context, command.memory) or chunks.remember(context, command)
 
 
 def _modify(context: CommandContext, command: ModifyMemory) -> Modified:
@@ -112,7 +119,7 @@ def _modify_one(context: CommandContext, patch: MemoryPatch, principal: Principa
 HANDLERS: Final[dict[type, Any]] = {
     **handlers("writes"),
     Remember: _remember,
-    RememberChunks: chunks.remember,
+    RememberChunks: _remember_chunks,
     ImportMemories: import_memories.import_memories,
     ModifyMemory: _modify,
     ModifyMany: _modify_many,

@@ -160,6 +160,70 @@ def test_the_same_summary_again_is_the_one_that_is_kept(room: Client, write: Cal
         assert sorted(row["id"] for row in room.listed()) == before
 
 
+def late(client: Client, session: str, project: str, summary: str, at: int, **fields: Any) -> dict[str, Any]:
+    """Send the report of the compaction ``at`` minutes after the first one, which had to wait."""
+    compacted = {"capturedAt": f"2024-03-04T10:{at:02}:00.000Z", "summary": summary, **fields}
+    body = {"harness": "claude-code", "sessionKey": session, "project": project, **compacted}
+    told: dict[str, Any] = client.post("/api/hooks/compaction-complete", body, x_signet_late="1").ok()
+    assert told["success"] is True, told
+    return told
+
+
+@FORMS
+@pytest.mark.parametrize("order", [(0, 2), (2, 0), (2, 1, 0), (1, 2, 0, 1, 2), (1, 0, 2)])
+def test_of_late_reports_the_summary_of_the_latest_compaction_is_kept(
+    room: Client, write: Callable[[Work, int], str], order: tuple[int, ...]
+) -> None:
+    wrong = []
+    for work in WORK[:4]:
+        session, project = place()
+        for at in order:
+            late(room, session, project, write(work, at), at, idempotencyKey=f"{session}-{at}")
+        found = texts(room, project)
+        if [f"is now the {step}" in found for step in work.steps] != [at == max(order) for at in range(3)]:
+            wrong.append((work, found))
+    assert wrong == []
+
+
+@FORMS
+def test_a_late_report_of_an_earlier_compaction_stores_nothing_beside_one_that_came_in_time(
+    room: Client, write: Callable[[Work, int], str]
+) -> None:
+    for work in WORK:
+        session, project = place()
+        late(room, session, project, write(work, 0), 0)
+        compact(room, session, project, write(work, 1))
+        before = texts(room, project)
+        late(room, session, project, write(work, 2), 2)
+        assert texts(room, project) == before
+        compact(room, session, project, write(work, 2))
+        found = texts(room, project)
+        assert [f"is now the {step}" in found for step in work.steps] == [False, False, True]
+
+
+@FORMS
+@pytest.mark.parametrize("headers", [{}, {"x_signet_late": "1"}])
+def test_a_repeated_report_stores_nothing_after_a_later_compaction_or_once_it_is_forgotten(
+    room: Client, write: Callable[[Work, int], str], headers: dict[str, str]
+) -> None:
+    for work in WORK:
+        session, project = place()
+        body = {"harness": "claude-code", "sessionKey": session, "project": project, "idempotencyKey": f"r-{session}"}
+        body["summary"] = write(work, 0)
+        first = room.post("/api/hooks/compaction-complete", body, **headers).ok()["memoryId"]
+        before = texts(room, project)
+        assert room.post("/api/hooks/compaction-complete", body, **headers).ok()["success"] is True
+        assert texts(room, project) == before, first
+        compact(room, session, project, write(work, 1))
+        before = texts(room, project)
+        assert room.post("/api/hooks/compaction-complete", body, **headers).ok()["success"] is True
+        assert texts(room, project) == before
+        for row in [row for row in room.listed() if row["project"] == project]:
+            room.request("DELETE", f"/api/memory/{row['id']}", {"reason": "wrong"}).ok()
+        assert room.post("/api/hooks/compaction-complete", body, **headers).ok()["success"] is True
+        assert texts(room, project) == ""
+
+
 @FORMS
 def test_what_a_replaced_summary_says_is_not_taken_for_forgotten(
     room: Client, write: Callable[[Work, int], str]

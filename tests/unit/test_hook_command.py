@@ -578,6 +578,14 @@ def test_claude_codes_time_for_the_end_of_a_session_is_kept(daemon: ScriptedDaem
     assert len(waiting(workspace)) == 1
 
 
+def test_a_summary_that_waits_tells_when_the_compaction_was(workspace: Path) -> None:
+    event = {**END, "compact_summary": "The footer of the invoice is finished."}
+    hook("compaction-complete", *CLAUDE, event=event, workspace=workspace, url=closed_port())
+    (entry,) = waiting(workspace)
+    assert entry["path"] == "/api/hooks/compaction-complete"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", entry["body"]["capturedAt"])
+
+
 def test_what_must_not_be_lost_waits_in_the_workspace(workspace: Path) -> None:
     hook("session-end", *CLAUDE, event=END, workspace=workspace, url=closed_port())
     (entry,) = waiting(workspace)

@@ -18,6 +18,7 @@ from signet_actors.domain.near_duplicates import repeats, search_text
 from signet_actors.domain.program_text import planned_in, summary_of
 from signet_actors.domain.prompt_terms import SWITCHED_OFF, PromptTerms, switches_off
 from signet_actors.domain.session_inject import Line, memory_lines
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.features.session_memories.api import ACCEPTANCE_RULE, FEEDBACK, FeedbackReply, FeedbackRequest
 from signet_actors.gateway.features import ask
@@ -443,7 +444,8 @@ async def _note_received(call: Call[CompactionCompleteRequest], context: Context
 
 async def _store_summary(call: Call[CompactionCompleteRequest], session: HookSession) -> str | None:
     """Return the id of the stored summary, None if it holds nothing but the model's draft or what memory injected."""
-    request, state = call.request, call.state
+    request, state, at = call.request, call.state, call.request.captured_at
+    is_late = parse_flag(call.headers.get(LATE_HEADER, ""))
     text = await prepare_text(state, without_injected(summary_of(request.summary))[0])
     if not text.content.strip():
         return None
@@ -458,6 +460,7 @@ async def _store_summary(call: Call[CompactionCompleteRequest], session: HookSes
         source_type=COMPACTION,
         source_id=session.key,
         idempotency_key=request.idempotency_key,
+        created_at=min(at, iso(state.clock.wall_ms())) if at is not None and is_late else None,
     )
     # Prefixes such as "critical:" do not count in a text that a model wrote.
     chunks = chunks_of(text.content, state.config.memory.pipeline_v2.guardrails)

@@ -157,12 +157,17 @@ _FORMER_TEXTS: Final = " UNION ALL ".join(
         _FORMER.format("id", "chunk_groups", f"m.source_id = c.id AND m.source_type = '{CHUNK}'"),
     )
 )
+_OF_COMPACTION: Final = (
+    f"m.agent_id = :agent AND (m.source_id, m.source_type) IN (SELECT :key, '{COMPACTION}' UNION ALL"
+    f" SELECT g.id, '{CHUNK}' FROM chunk_groups g WHERE g.source_id = :key AND g.agent_id = :agent"
+    f" AND g.source_type = '{COMPACTION}')"
+)
 _SUMMARIES: Final = (
-    "SELECT m.id, m.source_id, m.version, m.pinned FROM memories m WHERE m.source_id = :key AND m.agent_id = :agent"
-    f" AND m.source_type = '{COMPACTION}' AND m.is_deleted = 0 UNION ALL"
-    " SELECT m.id, g.id, m.version, m.pinned FROM chunk_groups g JOIN memories m ON m.source_id = g.id"
-    f" WHERE g.source_id = :key AND g.agent_id = :agent AND g.source_type = '{COMPACTION}' AND m.agent_id = :agent"
-    f" AND m.source_type = '{CHUNK}' AND m.is_deleted = 0"
+    f"SELECT m.id, m.source_id, m.version, m.pinned FROM memories m WHERE {_OF_COMPACTION} AND m.is_deleted = 0"
+)
+_LATER_SUMMARY: Final = (
+    f"{_SELECT} {_OF_COMPACTION} AND (m.created_at >= :at OR m.idempotency_key IN (:request, :request_of_chunk))"
+    " ORDER BY m.is_deleted, m.created_at DESC LIMIT 1"
 )
 _SUMMARY_OF_END: Final = (
     "SELECT m.id FROM memories m WHERE m.source_id = :key AND m.agent_id = :agent AND m.source_type = 'session'"
@@ -256,6 +261,15 @@ def with_former_text(tx: WriteTransaction, scope: Scope, first: str, source_id: 
 def summaries_of_compactions(tx: WriteTransaction, agent_id: str, session_key: str) -> list[FormerText]:
     """Return the live rows with summaries of the session's compactions."""
     return [FormerText(*row) for row in tx.rows(_SUMMARIES, {"agent": agent_id, "key": session_key})]
+
+
+def later_summary(tx: WriteTransaction, agent_id: str, session_key: str, at: str, request: str) -> StoredRow | None:
+    """Return a row, live or deleted, with the summary of a compaction of the session at this time or later.
+
+    Or that was stored by the same request.
+    """
+    names = {"agent": agent_id, "key": session_key, "at": at, "request": request}
+    return _row(tx, _LATER_SUMMARY, {**names, "request_of_chunk": f"{request}:chunk:0"})
 
 
 def summaries_of_session(tx: WriteTransaction, agent_id: str, session_key: str) -> list[str]:

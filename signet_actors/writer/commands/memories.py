@@ -16,7 +16,7 @@ import msgspec
 
 from signet_actors.domain.extraction.injected_text import InjectedParts, Span
 from signet_actors.domain.jobs import EXTRACT
-from signet_actors.domain.memories import DERIVED, INTERNAL_SOURCE_TYPES, type_source
+from signet_actors.domain.memories import COMPACTION, DERIVED, INTERNAL_SOURCE_TYPES, type_source
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.written_forms import INDEXED_CHARS, indexed_beside
 from signet_actors.protocol.message import Principal
@@ -237,6 +237,18 @@ def by_source(context: CommandContext, memory: NewMemory) -> Remembered | None:
     return None if row is None else _deduplicated(context, row, memory, content_hash(memory.content))
 
 
+def of_later_compaction(context: CommandContext, memory: NewMemory) -> Remembered | None:
+    """Return what holds the summary of a later compaction of the session, or is of the same request, live or deleted.
+
+    Only a report that was sent late tells when the compaction was.
+    """
+    if memory.source_type != COMPACTION or memory.source_id is None:
+        return None
+    at, request = memory.created_at or "~", memory.idempotency_key or ""
+    row = memory_rows.later_summary(context.tx, memory.agent_id, memory.source_id, at, request)
+    return None if row is None else _deduplicated(context, row, memory, content_hash(memory.content))
+
+
 def of_same_text(context: CommandContext, memory: NewMemory) -> Remembered:
     """Return the live memory that holds the text, of which it is known that there is one."""
     digest = content_hash(memory.content)
@@ -268,7 +280,7 @@ def _duplicate(context: CommandContext, memory: NewMemory, digest: str, principa
 
 def _deduplicated(context: CommandContext, row: StoredRow, memory: NewMemory, digest: str) -> Remembered:
     embedding_seq = row.embedding_seq
-    if embedding_seq is None and memory.vector is not None and row.content_hash == digest:
+    if embedding_seq is None and memory.vector is not None and row.content_hash == digest and not row.is_deleted:
         embedding_seq = embeddings.store(context, row.id, digest, memory.vector)
         if embedding_seq is not None:
             memory_rows.set_embedding(context.tx, row.seq, embedding_seq, memory.vector.model)
