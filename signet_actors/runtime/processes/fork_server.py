@@ -44,8 +44,9 @@ READY = b"ready"
 IMPORTED = b"imported"
 """Sent once, when all programs are imported."""
 
+_BEFORE_PATTERNS_S = 20.0
+"""After the last fork; patterns are compiled for the children of later forks, and a start has enough to do."""
 _BETWEEN_PATTERNS_S = 0.02
-"""So the patterns are compiled beside a daemon that starts, within some seconds."""
 
 Program = Callable[[], int | None]
 
@@ -78,16 +79,19 @@ def main() -> int:
     programs: dict[str, Program | None] = {}
     with contextlib.suppress(ConnectionError):
         channel.send(READY)
+        pause_s = _BEFORE_PATTERNS_S
         while True:
             missing = [module for module in modules if module not in programs]
-            if not select.select([channel], [], [], 0 if missing else _BETWEEN_PATTERNS_S)[0]:
+            if not select.select([channel], [], [], 0 if missing else pause_s)[0]:
                 if missing:
                     programs[missing[0]] = _import_program(missing[0])
                     if len(missing) == 1:
                         channel.send(IMPORTED)
                     continue
                 if compile_next():
+                    pause_s = _BETWEEN_PATTERNS_S
                     continue
+            pause_s = _BEFORE_PATTERNS_S
             packet, files, _, _ = socket.recv_fds(channel, PACKET_BYTES, MOST_FILES)
             if not packet:
                 break
