@@ -22,6 +22,7 @@ from signet_actors.domain.ranking import relevance
 from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
 from signet_actors.domain.transcripts.excerpts import exchange
 from signet_actors.domain.transcripts.turns import without_labels
+from signet_actors.domain.transcripts.unanswered import tells_nothing
 from signet_actors.domain.written_forms import compound_parts
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import Recall, Recalled, RecalledRow, StageTiming
@@ -100,6 +101,8 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
         )
         of_prompt = command.enough is not None
         turns = stored.best_turns(snapshot, query, leading, places=_PLACES if of_prompt else 1)
+        if of_prompt:
+            turns = [turn for turn in turns if not tells_nothing([text[:2] for text in _said(snapshot, turn)])]
         units = [_exchange(snapshot, turn) if of_prompt else (turn.turn,) for turn in turns]
         ranked = _ranked(snapshot, command, measure.extent, weights, turns, units)
         terms = match_terms(command.query)
@@ -276,17 +279,21 @@ def _exchange(snapshot: Snapshot, turn: FoundTurn) -> tuple[int, ...]:
     return (turn.turn, *(each.seq for each in other if each.role != turn.role))
 
 
-def _row(snapshot: Snapshot, turn: FoundTurn, score: float, relevant: float, words: Sequence[str]) -> RecalledRow:
-    """Return the turn with its answer, or with what it answers, and with what the agent said next if there is room."""
+def _said(snapshot: Snapshot, turn: FoundTurn) -> list[tuple[str, str, bool]]:
+    """Return the turn with its answer, or with what it answers, and what the agent said next if there is room."""
     unit = _exchange(snapshot, turn)
     beside, _ = stored.turns_beside(snapshot, turn.transcript, turn.turn, _BESIDE)
     texts = [(each.role, each.content, each.continues) for each in beside if each.seq in unit]
     for each in takewhile(lambda each: each.role == "assistant", (each for each in beside if each.seq > max(unit))):
         if sum(len(text) for _, text, _ in texts) + len(each.content) <= _CHARS:
             texts.append((each.role, each.content, each.continues))
+    return texts
+
+
+def _row(snapshot: Snapshot, turn: FoundTurn, score: float, relevant: float, words: Sequence[str]) -> RecalledRow:
     return RecalledRow(
         id=f"turn:{turn.turn}",
-        content=exchange(texts, words, _CHARS),
+        content=exchange(_said(snapshot, turn), words, _CHARS),
         score=round(score, 6),
         source=SOURCE,
         type=TYPE,

@@ -278,6 +278,29 @@ def test_a_turn_without_the_name_or_two_words_of_a_prompt_is_not_given(sessions:
     assert given(sessions, prompt, project=DEPOT) == []
 
 
+@pytest.mark.parametrize(
+    "answer", ["I could not find anything about it.", "Dazu habe ich nichts gefunden. Soll ich im CI nachsehen?", None]
+)
+def test_a_question_is_given_with_what_answers_it_or_not_at_all(daemon: LiveDaemon, answer: str | None) -> None:
+    asked = "How long does the smoke test of the lock gate take?"
+    project = f"/home/ada/gates-{len(answer or '')}"
+    unanswered = [{"role": "user", "content": asked}]
+    unanswered += [] if answer is None else [{"role": "assistant", "content": answer}]
+
+    def end(session: str, turns: list[dict[str, str]]) -> None:
+        told = hook(daemon.api, "session-end", session, project=project, transcript=turns, reason="logout")
+        assert told["stored"], told
+
+    end(f"gates-asked-{project}", unanswered)
+    assert given(daemon, asked, f"before-{project}", project=project) == []
+    recalled = daemon.api.post("/api/memory/recall", {"query": asked, "project": project}).ok()["results"]
+    assert [asked in row["content"] for row in recalled] == [True], "a recall still finds it"
+    end(f"gates-said-{project}", [{"role": "user", "content": "The smoke test of the lock gate takes 17 minutes now."}])
+    end(f"gates-asked-again-{project}", unanswered)
+    (item,) = given(daemon, asked, f"after-{project}", project=project)
+    assert "17 minutes" in item
+
+
 PORTS = (
     "The staging API moved from port 8080 to port 8090",
     "The login form validates with formkit",
