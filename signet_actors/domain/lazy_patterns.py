@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled at their first use, or in a free moment of the fork server.
+"""Regular expressions that are compiled at their first use, or in the fork server after a child was replaced.
 
 Compiling those of the redaction takes 0.15 s of CPU time, which each start of the daemon would wait for.
 """

@@ -26,6 +26,7 @@ import select
 import socket
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from typing import NoReturn
@@ -44,8 +45,8 @@ READY = b"ready"
 IMPORTED = b"imported"
 """Sent once, when all programs are imported."""
 
-_BEFORE_PATTERNS_S = 20.0
-"""After the last fork; patterns are compiled for the children of later forks, and a start has enough to do."""
+_START_S = 20.0
+"""A later fork replaces a child that ended; patterns are compiled then, for the next one.."""
 _BETWEEN_PATTERNS_S = 0.02
 
 Program = Callable[[], int | None]
@@ -79,19 +80,19 @@ def main() -> int:
     programs: dict[str, Program | None] = {}
     with contextlib.suppress(ConnectionError):
         channel.send(READY)
-        pause_s = _BEFORE_PATTERNS_S
+        began_s = time.monotonic()
+        replaces = False
         while True:
             missing = [module for module in modules if module not in programs]
-            if not select.select([channel], [], [], 0 if missing else pause_s)[0]:
+            wait_s = 0 if missing else _BETWEEN_PATTERNS_S if replaces else None
+            if not select.select([channel], [], [], wait_s)[0]:
                 if missing:
                     programs[missing[0]] = _import_program(missing[0])
                     if len(missing) == 1:
                         channel.send(IMPORTED)
                     continue
                 if compile_next():
-                    pause_s = _BETWEEN_PATTERNS_S
                     continue
-            pause_s = _BEFORE_PATTERNS_S
             packet, files, _, _ = socket.recv_fds(channel, PACKET_BYTES, MOST_FILES)
             if not packet:
                 break
@@ -99,6 +100,7 @@ def main() -> int:
             if request.module in missing:
                 programs[request.module] = _import_program(request.module)
             program = programs.get(request.module)
+            replaces = replaces or time.monotonic() - began_s > _START_S
             gc.freeze()  # the collector of a child writes to none of the pages that all of them share
             pid = _fork(program, request, files, channel.fileno()) if program is not None else None
             for file in files:
