@@ -260,7 +260,7 @@ def port_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
             probe.bind((host, port))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                taken = TakenPort(host, port)
+                taken = TakenPort(host, port, context.workspace)
                 yield DoctorFinding("port", FAIL, f"{host}:{port} is in use by {taken.holder}", taken.remedy)
             else:
                 yield DoctorFinding(
@@ -318,7 +318,17 @@ def provider_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         told = f"{model}: {problem}; until that is mended, what needs a vector is found by its words only"
         is_own = configured in ("auto", "embedded")
         remedy = "`signet logs --actor gateway`" if is_own else f"start its server, or use the built-in one: {USE_AUTO}"
-        if "embedding.apiKeyEnv" in problem:
+        if "embedding.dimensions" in problem:
+            true_width = problem.rpartition("set it to ")[2].partition(",")[0]
+            set_to = f" {true_width}" if true_width.isdigit() else ""
+            remedy = f"`signet config set embedding.dimensions{set_to or ' NUMBER'}`, or another embedding.model"
+        elif " answered 429" in problem:
+            remedy = f"wait, or `signet restart` asks its server again at once; or use the built-in one: {USE_AUTO}"
+        elif " answered 4" in problem:
+            remedy = (
+                f"its server refuses: `signet config show` has what it is asked; or use the built-in one: {USE_AUTO}"
+            )
+        elif "embedding.apiKeyEnv" in problem:
             remedy = f"set the variable where the daemon is started, then `signet restart`; or {USE_AUTO}"
         elif configured == "multilingual":
             remedy = f"`signet setup` downloads it, then `signet restart`; or {USE_AUTO}"
@@ -379,11 +389,33 @@ def harness_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
             yield DoctorFinding("harness", WARN, unread)
 
 
+def _not_of_owner(spool: str, workspace: Path) -> str | None:
+    """Return the directory of the reports, or the one above it, if the workspace's owner does not own all of it."""
+    above = os.path.dirname(spool)
+    if not os.path.isdir(above):
+        return None
+    owner = os.stat(workspace).st_uid
+    if os.lstat(above).st_uid != owner:
+        return above
+    if not os.path.isdir(spool):
+        return None
+    if os.lstat(spool).st_uid != owner:
+        return spool
+    with os.scandir(spool) as files:
+        return spool if any(file.stat(follow_symlinks=False).st_uid != owner for file in files) else None
+
+
 def report_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """Report what hooks could not deliver, and that was set aside."""
     spool = Spool(str(context.workspace))
     logs = "`signet logs --level warning` says why"
     try:
+        if foreign := _not_of_owner(spool.directory, context.workspace):
+            owner = os.stat(context.workspace)
+            remedy = f"`sudo chown -R {owner.st_uid}:{owner.st_gid} {shlex.quote(foreign)}`"
+            told = f"{foreign} has files of another user, as of hooks that ran with sudo: they are not sent"
+            yield DoctorFinding("reports", FAIL, told, remedy)
+            return
         waiting, rejected = spool.waiting(), spool.rejected()
     except OSError as error:
         told = f"{spool.directory}: {error.strerror}; what hooks report while the daemon is away is lost"

@@ -17,6 +17,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 import numpy as np
@@ -44,6 +45,8 @@ QUICK_MS: Final = 400
 """A server that answers a probe in this time is used, although a query had even less."""
 _PROBE_PAUSE_S: Final = 1.0
 _MAX_PROBE_PAUSE_S: Final = 30.0
+_LONG_PAUSE_MS: Final = 60_000
+"""Only a server that asks for it is left alone so long; it is told then until when."""
 _MODEL_UNKNOWN: Final = KnownModel(0)
 
 
@@ -86,6 +89,7 @@ class RemoteEmbedder:
         self._last_error = ""
         self._needs_ms = 0.0
         self._wanted_ms = math.inf
+        self._probed_ms = 0.0
         self._probing: asyncio.Task[None] | None = None
         self._redactor = Redactor()
         known = known_model(model) or _MODEL_UNKNOWN
@@ -116,6 +120,7 @@ class RemoteEmbedder:
                 self._wanted_ms = min(self._wanted_ms, max(timeout_ms, QUICK_MS))
                 if self._probing is None or self._probing.done():
                     self._probing = asyncio.create_task(self._probe((error.retry_after_ms or 0) / 1000))
+                    self._probed_ms = self.now_ms() + (error.retry_after_ms or 0)
             raise
         row: Vectors = rows[0]
         return row
@@ -126,15 +131,27 @@ class RemoteEmbedder:
         if not self._needs_ms:
             return ""
         if self._needs_ms == math.inf:
-            return f"queries are answered by keywords alone, because {self._last_error}"
+            return f"queries are answered by keywords alone, because {self._last_error}{self._asked_again()}"
         return (
             f"queries that wait no longer than {self._wanted_ms:.0f} ms, as those of prompts, are answered by keywords "
             f"alone, because {self.provider} takes {self._needs_ms:.0f} ms"
         )
 
+    def _asked_again(self) -> str:
+        """Return when the server, which has asked for a long pause, is asked again."""
+        left_ms = self._probed_ms - self.now_ms()
+        if left_ms < _LONG_PAUSE_MS:
+            return ""
+        moment = datetime.now().astimezone() + timedelta(milliseconds=left_ms)
+        return f"; the server asks to wait, and is asked again at {moment:%H:%M}"
+
+    async def _pause(self, pause_s: float) -> None:
+        self._probed_ms = self.now_ms() + pause_s * 1000
+        await asyncio.sleep(pause_s)
+
     async def _probe(self, pause_s: float) -> None:
         """Ask the server until it answers in the time that a query had; the second answer of a cold model counts."""
-        await asyncio.sleep(pause_s)
+        await self._pause(pause_s)
         pause_s = _PROBE_PAUSE_S
         while self._needs_ms:
             begun_ms, was_away = self.now_ms(), self._needs_ms == math.inf
@@ -152,7 +169,7 @@ class RemoteEmbedder:
                 self._needs_ms = took_ms
                 if was_away:
                     continue
-            await asyncio.sleep(wait_s)
+            await self._pause(wait_s)
             pause_s = min(2 * pause_s, _MAX_PROBE_PAUSE_S)
 
     def embed(self, texts: Sequence[str]) -> Vectors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
@@ -289,6 +290,7 @@ def test_a_server_that_names_a_pause_is_not_asked_in_it(server: ScriptedProvider
         for _ in range(2):
             with pytest.raises(ProviderError, match="answered 429"):
                 await it.embed_query_async("q")
+        assert re.search(r"answered 429.*; the server asks to wait, and is asked again at \d\d:\d\d$", it.problem)
 
     using(made(server, provider), work)
     assert len(server.asked) == 1

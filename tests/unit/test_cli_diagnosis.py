@@ -22,6 +22,7 @@ from signet_actors.cli.doctor_findings import parse_database_check
 from signet_actors.cli.main import cli
 from signet_actors.config.load import effective_mapping, load_config
 from signet_actors.config.yaml_file import parse_yaml
+from signet_actors.runtime.supervision import listener
 from tests.support.scripted_daemon import ScriptedDaemon
 
 if TYPE_CHECKING:
@@ -83,6 +84,33 @@ def test_doctor_names_the_workspace_whose_daemon_has_the_port(workspace: Path) -
     assert "in use by the daemon of another workspace, /home/you/other agents (" in port["detail"]
     assert "use that one (--workspace '/home/you/other agents', or SIGNET_WORKSPACE)" in port["remedy"]
     assert f"`SIGNET_PORT={other.port + 1} signet --workspace {workspace} start`" in port["remedy"]
+
+
+def test_a_program_that_says_it_serves_this_workspace_is_not_taken_for_a_daemon(workspace: Path) -> None:
+    other = ScriptedDaemon()
+    try:
+        other.on("GET", "/health", {"status": "healthy", "agentsDir": str(workspace)})
+        result = signet(workspace, "doctor", "--json", SIGNET_PORT=str(other.port))
+    finally:
+        other.close()
+    (port,) = findings(result)["port"]
+    assert (port["state"], "another workspace" in port["detail"]) == ("fail", False)
+    assert port["remedy"].startswith("stop it, or choose another port: "), port
+
+
+def test_a_port_of_another_user_is_not_to_be_used_whatever_its_program_says(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "listener_uids", lambda port, host: frozenset({os.geteuid() + 1}))
+    other = ScriptedDaemon()
+    try:
+        other.on("GET", "/health", {"status": "healthy", "agentsDir": "/home/you/other agents"})
+        result = signet(workspace, "doctor", "--json", SIGNET_PORT=str(other.port))
+    finally:
+        other.close()
+    (port,) = findings(result)["port"]
+    assert (port["state"], "/home/you" in port["detail"] + port["remedy"]) == ("fail", False)
+    assert port["remedy"].startswith("choose another port: `SIGNET_PORT="), port
 
 
 def test_remedies_for_another_workspace_and_agent_name_them(workspace: Path) -> None:

@@ -334,6 +334,45 @@ def _(stage: Stage) -> Any:
     return doctor.provider_findings(stage.running())
 
 
+def refused_embedding(stage: Stage, problem: str) -> Any:
+    stage.yaml = "embedding:\n  provider: ollama\n"
+    stage.daemon.on("GET", "/api/embeddings/status", {"available": False, "error": problem})
+    return doctor.provider_findings(stage.running())
+
+
+@case(
+    "embedding", "warn", "answered 429: slow down", "wait, or `signet restart` asks its server again at once; or use "
+)
+def _(stage: Stage) -> Any:
+    return refused_embedding(stage, "the OpenAI-compatible server answered 429: slow down")
+
+
+@case("embedding", "warn", "answered 401: no such key", "its server refuses: `signet config show` has ")
+def _(stage: Stage) -> Any:
+    return refused_embedding(stage, "the OpenAI-compatible server answered 401: no such key")
+
+
+@case(
+    "embedding",
+    "warn",
+    "returns vectors with 768 dimensions",
+    "`signet config set embedding.dimensions 768`, or another",
+)
+def _(stage: Stage) -> Any:
+    problem = "a returns vectors with 768 dimensions, but embedding.dimensions is 512: set it to 768, or choose another"
+    return refused_embedding(stage, problem)
+
+
+@case(
+    "embedding",
+    "warn",
+    "a has 768 dimensions",
+    "`signet config set embedding.dimensions 768`, or another embedding.model",
+)
+def _(stage: Stage) -> Any:
+    return refused_embedding(stage, "embedding.dimensions 512: a has 768 dimensions; set it to 768")
+
+
 @case(
     "embedding",
     "warn",
@@ -420,6 +459,17 @@ def _(stage: Stage) -> Any:
     (stage.workspace / "memory").mkdir()
     (stage.workspace / "memory" / "spool").touch()
     return doctor.report_findings(stage.context())
+
+
+@case("reports", "fail", "{w}/memory/spool has files of another user", "`sudo chown -R 4711:4712 {w}/memory/spool`")
+def _(stage: Stage) -> Any:
+    (stage.workspace / "memory" / "spool").mkdir(parents=True)
+    real = os.stat(stage.workspace)
+    owner = SimpleNamespace(st_uid=4711, st_gid=4712, st_mode=real.st_mode)
+    lstat = os.lstat
+    stage.patch.setattr(os, "stat", lambda path, **given: owner)
+    stage.patch.setattr(os, "lstat", lambda path, **given: owner if str(path).endswith("memory") else lstat(path))
+    return list(doctor.report_findings(stage.context()))
 
 
 @case("disk", "fail", "1 MB free", "free some space")

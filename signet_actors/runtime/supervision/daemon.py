@@ -143,7 +143,7 @@ def _run_locked(
     with contextlib.ExitStack() as stack:
         stack.callback(remove_directory, sockets)
         listener = stack.enter_context(
-            open_listener(gateway.host, gateway.port if port is None else port, gateway.listen_backlog)
+            open_listener(gateway.host, gateway.port if port is None else port, gateway.listen_backlog, workspace)
         )
         bound = listener.getsockname()[1]
         running = with_address(config, gateway.host, bound)

@@ -20,15 +20,18 @@ import msgspec
 from signet_actors.config.daemon_address import WILDCARD_ADDRESSES
 from signet_actors.config.schema import Config
 from signet_actors.errors import ConfigError
-from signet_actors.runtime.socket_uids import listener_inodes
+from signet_actors.runtime.socket_uids import listener_inodes, listener_uids
 
 HEALTH_WAIT_S: Final = 2.0
 MAX_HEALTH_BYTES: Final = 1 << 20
 MAX_PORT: Final = 65_535
 
 
-def open_listener(host: str, port: int, backlog: int) -> socket.socket:
-    """Return a listening socket. Raises ConfigError that names the process on the port and how to choose another."""
+def open_listener(host: str, port: int, backlog: int, workspace: Path) -> socket.socket:
+    """Return a listening socket for the workspace's daemon.
+
+    Raises ConfigError that names the process on the port and how to choose another.
+    """
     try:
         found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
@@ -42,7 +45,7 @@ def open_listener(host: str, port: int, backlog: int) -> socket.socket:
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            taken = TakenPort(host, port)
+            taken = TakenPort(host, port, workspace)
             raise ConfigError(f"port {port} on {host} is in use by {taken.holder}; {taken.remedy}") from error
         raise ConfigError(
             f"cannot listen on {host}:{port}: {error.strerror}; set SIGNET_HOST or SIGNET_PORT"
@@ -52,21 +55,30 @@ def open_listener(host: str, port: int, backlog: int) -> socket.socket:
 
 
 class TakenPort:
-    """A port on which another program listens: what it is, as far as that can be told, and what to do."""
+    """A port on which another program listens: what it is, as far as that can be told, and what to do.
 
-    def __init__(self, host: str, port: int) -> None:
-        served = _served_workspace(host, port)
+    A program of another user may call itself a Signet daemon, and that of this ``workspace`` does not run.
+    """
+
+    def __init__(self, host: str, port: int, workspace: Path) -> None:
+        is_foreign = bool(listener_uids(port, WILDCARD_ADDRESSES.get(host, host)) - {os.geteuid()})
+        served = None if is_foreign else _served_workspace(host, port)
+        if served is not None and os.path.realpath(served) == os.path.realpath(workspace):
+            served = None
         pid = port_holder(port)
         process = "another program" if pid is None else f"{_program_of(pid)}process {pid}"
+        process = "a program of another user" if is_foreign and pid is None else process
         self.holder = process if served is None else f"the daemon of another workspace, {served} ({process})"
         another = f"`SIGNET_PORT={port + 1 if port < MAX_PORT else port - 1} signet start`"
         for_good = f"`signet config set gateway.port {port + 1 if port < MAX_PORT else port - 1}`"
-        use_it = (
-            "stop it"
-            if served is None
-            else f"use that one (--workspace {shlex.quote(served)}, or SIGNET_WORKSPACE), or stop it"
-        )
-        self.remedy = f"{use_it}, or choose another port: {another}, for good {for_good}"
+        choose = f"choose another port: {another}, for good {for_good}"
+        if is_foreign:
+            self.remedy = choose
+        elif served is None:
+            self.remedy = f"stop it, or {choose}"
+        else:
+            use_it = f"use that one (--workspace {shlex.quote(served)}, or SIGNET_WORKSPACE), or stop it"
+            self.remedy = f"{use_it}, or {choose}"
 
 
 def _program_of(pid: int) -> str:
