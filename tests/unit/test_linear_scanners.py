@@ -209,7 +209,16 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_NAME", "_CLOSING_TAG", "BARE_STOP", "_ENTITY_STOP", "_STOPS", "_ESCAPED_STOPS"), SEARCHED),
         **dict.fromkeys(("_END_OF_LINE", "_OPEN_QUOTE", "_PHRASES", "_VALUE_ENDS", "_IS_SAID"), MATCHED),
         **dict.fromkeys(("_OPTION_BEFORE", "_PARAMETER_BEFORE", "_ACCOUNT_BEFORE", "_SQL_ACCOUNT_BEFORE"), SEARCHED),
-        **dict.fromkeys(("_REPLACED", "_PART_OF_CODE"), SEARCHED),
+        **dict.fromkeys(("_REPLACED", "_PART_OF_CODE", "_ASIDE_BEFORE"), SEARCHED),
+        "_ASIDE_END": MATCHED,
+    },
+    "domain.redaction.clauses": {
+        **dict.fromkeys(("_IT_IS", "_CHANGED", "_HERE", "_ASKS"), SEARCHED),
+        "_CLAUSE_ENDS": MATCHED,
+    },
+    "domain.redaction.url_parameters": {
+        "_PARAMETER": SEARCHED,
+        **dict.fromkeys(("_HEX_SIGNATURE", "_DIGEST"), WHOLE),
     },
     "domain.redaction.labelled_values": {
         **dict.fromkeys(("_VARIABLE", "_MANAGED", "_OF_PARTS", "_LABEL", "_SECTION", "_LIST", "_INSERT"), SEARCHED),
@@ -224,7 +233,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         ),
         **dict.fromkeys(("_ACCOUNT", "_BOT_TOKEN", "_TO_LOG_IN", "_PAIR_BEFORE", "_OTP", "_RECOVERY"), SEARCHED),
         **dict.fromkeys(("_LOGGED_IN", "_WHOSE", "_HARDWARE", "_ENTERED"), SEARCHED),
-        **dict.fromkeys(("_PASSWORD_NAMED", "_PAT", "_TOLD_LATER", "_NAMED"), SEARCHED),
+        **dict.fromkeys(("_PASSWORD_NAMED", "_PAT", "_TOLD_LATER", "_NAMED", "_UUID_KEY"), SEARCHED),
         "_VERSIONS": WHOLE,
         **dict.fromkeys(("_USER", "_LINE_END", "_SURE_PAIR", "_CODE", "_GROUPS"), MATCHED),
         "_BETWEEN_WORDS": SEARCHED,

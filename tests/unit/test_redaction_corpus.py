@@ -26,6 +26,7 @@ from tests.support.pasted_credentials import (
 from tests.support.pasted_credentials import VALUES as PASTED_VALUES
 from tests.support.secret_corpus import SHAPES, clean_notes, documented, secrets, shaped
 from tests.support.secret_notes import CLEAN_TEXTS, PASSWORDS
+from tests.support.told_credentials import ASIDES, CLAUSES, CONTROLS, PARAMETERS, UUID_KEYS
 from tests.support.written_credentials import BLOBS, CLEAN, CODES, FORMS, NOTED, OTHERS, STATED
 from tests.support.written_credentials import SHAPES as WRITTEN
 
@@ -323,6 +324,21 @@ def test_what_people_jot_down_is_replaced() -> None:
     for form, secret in NOTED:
         clean = form.replace("%s", "[REDACTED:password]")
         assert Redactor().clean(form.replace("%s", secret)) == (clean, ("password",))
+
+
+@pytest.mark.parametrize("forms", [CLAUSES, ASIDES, PARAMETERS, UUID_KEYS], ids=["clauses", "asides", "urls", "uuids"])
+def test_what_a_clause_brackets_or_a_url_hold_is_replaced_whole_and_nothing_else(forms: list[tuple[str, str]]) -> None:
+    assert len(forms) >= 20
+    for form, secret in forms:
+        clean, kinds = Redactor().clean(form.replace("%s", secret))
+        assert kinds in {("password",), ("credential",), ("aws-key",)}, form
+        assert clean == form.replace("%s", f"[REDACTED:{kinds[0]}]")
+
+
+@pytest.mark.parametrize("kind", CONTROLS)
+def test_what_is_said_of_a_password_in_a_clause_brackets_or_a_url_stays(kind: str) -> None:
+    assert len(CONTROLS[kind]) >= 20
+    assert [(text, clean) for text in CONTROLS[kind] if (clean := Redactor().clean(text)[0]) != text] == []
 
 
 def test_each_recovery_code_and_the_secret_of_an_authenticator_is_replaced() -> None:

@@ -18,6 +18,7 @@ from signet_actors.domain.redaction.values import (
     MAX_CHECKED_CHARS,
     SecretSpan,
     is_base64_blob,
+    is_dense,
     is_id_or_place,
     is_irregular,
     is_joined_passphrase,
@@ -25,11 +26,13 @@ from signet_actors.domain.redaction.values import (
     is_option_value,
     is_passphrase,
     is_password_with_blanks,
+    is_quoted_aside,
     is_signed_credential,
     is_signed_password,
     is_spoken_password,
     is_strong_value,
     is_symbol_password,
+    is_told_password,
     is_users_password,
     is_value,
     is_value_with_blanks,
@@ -73,7 +76,8 @@ def _name_pattern(words: str, said: Said) -> str:
         (?>(?:[\s_-](?:blob|data|string|value|base|base64|b64|(?:env(?:ironment)?\s)?variable|env\svar)\b){{0,2}})
         (?P<owner>[ ]\([^()\r\n]{{1,40}}\)(?=[*_]{{0,3}}\s?[:=])
           | [ ]for(?:[ ]key)?[ ](?:'[^'\n]{{1,99}}'|"[^"\n]{{1,99}}")(?=:)
-          | (?<!pass)[ ](?:{said.joiners})[ ][^\s:=|()]{{1,30}}(?:[ ][^\s:=|()]{{1,30}}){{0,3}}?
+          | (?<!pass)(?:[ ](?:root|admin|ssh))?[ ](?:{said.joiners})[ ][^\s:=|()]{{1,30}}
+             (?:[ ][^\s:=|()]{{1,30}}){{0,3}}?
           | (?:[ ][^\s:=|()]{{1,30}}){{1,4}}?(?=[ ](?:{said.free})[ ]) | [\u0e00-\u0e7f]{{1,40}}?(?=(?:{said.glued})))?
         (?P<whose>
             [ ](?:(?:f\u00fcr|for|of|vom|de|du|del|der)[ ](?:(?:das|den|the|la|le|el)[ ])?)?
@@ -147,6 +151,9 @@ _IS_SAID = compile_later(
 )
 """What is said of a password whose value stands between commas or in brackets: ``the password, hunter2, must …``."""
 _BRACKETS: Final = ("(", "[", "\u3010", "\u300c", "\u300e", "\u300a")
+_ASIDE_BEFORE = compile_later(r"(?<![^\s\"'`])[(\[][^()\[\]\n]{0,40}\Z")
+_ASIDE_END = compile_later(r"[\"'`]{0,3}[)\],;]")
+"""Around a password in brackets: ``ssh … (pw "…")``."""
 _OPTION_BEFORE = compile_later(r"(?:^|[\s\"'`])--[a-z0-9-]{0,40}$")
 _WORDS_OF_PROSE: Final = ("pass",)
 """In capitals and alone, these are names only before ``=`` or a quote: ``PASS: TestLogin2`` is a test result."""
@@ -244,6 +251,7 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
         bare = not (sign or said or option or statement)
         if bare and opening is None and (joined or _is_on_next_line(plain, begin, start)):
             continue
+        aside = bare and password and _is_aside(plain, before, start)
         if said == "with" and _REPLACED.search(before) is None:
             continue  # ``hash the password with …``
         prose = (
@@ -261,7 +269,7 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
         if (
             prose
             and not (assigned or option or (sign and opening is not None))
-            and (bare or plain.startswith("PASS", begin))
+            and ((bare and not aside) or plain.startswith("PASS", begin))
         ):
             continue
         ends_line = False
@@ -293,7 +301,7 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
             elif not password and _PART_OF_CODE.search(name[0]):
                 accept = _is_strong_or_irregular
             elif bare:
-                accept = is_signed_password if identified else is_signed_credential
+                accept = is_quoted_aside if aside else is_signed_password if identified else is_signed_credential
             elif weak:
                 accept = is_signed_password if password else is_signed_credential
             elif said and not password:
@@ -324,6 +332,8 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
             elif sign in _APPOSITIONS:
                 accept = is_spoken_password if password and _IS_SAID.match(folded, run_end) else is_signed_credential
                 until = end
+            elif bare and password and (spoken or ends_line):
+                accept = _is_told_in_brackets if aside else _is_signed_or_dense
             elif bare or statement or sign in _BRACKETS or (prose and said):
                 accept = is_signed_credential
             elif sign == ":" and ends_line and not prose:
@@ -470,6 +480,24 @@ def ends_there(plain: str, end: int) -> bool:
 
 def _is_password_after_slash(value: str) -> bool:
     return is_users_password(value, path=True)
+
+
+def _is_aside(plain: str, before: str, start: int) -> bool:
+    """Return whether a name without a sign and its value at ``start`` are in brackets: ``(pw "…")``."""
+    stop = BARE_STOP.search(plain, start + 1)
+    return (
+        stop is not None
+        and _ASIDE_BEFORE.search(before) is not None
+        and _ASIDE_END.match(plain, stop.start()) is not None
+    )
+
+
+def _is_signed_or_dense(value: str) -> bool:
+    return is_signed_credential(value) or is_dense(value)
+
+
+def _is_told_in_brackets(value: str) -> bool:
+    return is_signed_credential(value) or is_told_password(value)
 
 
 def _is_strong_or_irregular(value: str) -> bool:

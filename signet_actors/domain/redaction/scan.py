@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.normalization import collapsed, sanitize_text, storage_content
 from signet_actors.domain.redaction import commands, written_credentials
+from signet_actors.domain.redaction.clauses import values_in_clauses
 from signet_actors.domain.redaction.kubernetes import MANIFEST_MARK, manifest_values
 from signet_actors.domain.redaction.labelled_values import (
     aliased_values,
@@ -33,6 +34,7 @@ from signet_actors.domain.redaction.secret_names import ASCII_MARKS, PAIR_MARKS
 from signet_actors.domain.redaction.tables import column_values
 from signet_actors.domain.redaction.token_format import CONTEXT_CHARS, WORD_CHARS, TokenFormat
 from signet_actors.domain.redaction.token_formats import AWS_SECRET, AWS_SECRET_CHARS, FORMATS, is_aws_secret
+from signet_actors.domain.redaction.url_parameters import PARAMETER_MARKS, parameter_values
 from signet_actors.domain.redaction.values import SecretSpan, is_app_password, is_random
 from signet_actors.errors import ErrorCode, InvalidRequest
 
@@ -64,6 +66,7 @@ _ESCAPE_END = compile_later(
 
 _NAME_BEFORE: Final = compile_later(r"[A-Za-z0-9][._-]?\Z")
 _NAME_BEHIND: Final = compile_later(r"[._-]?[A-Za-z0-9]")
+_UUID_HYPHENS: Final = 4
 _SCANNERS: Final = 4
 """How many scanners may find the same secret: by its format, by its name, by a command, and by a header."""
 
@@ -224,6 +227,9 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from keys_by_last_part(plain, folded)
         yield from said_keys(plain, folded)
         yield from written_credentials.values_told_later(plain, folded)
+        yield from values_in_clauses(plain, folded)
+        if plain.count("-") >= _UUID_HYPHENS:
+            yield from written_credentials.uuid_keys(folded)
         if "insert" in folded or "replace" in folded:
             yield from inserted_values(plain, folded)
         if not joined:
@@ -236,6 +242,8 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from written_credentials.other_values(plain, folded)
         if not joined:
             yield from column_values(plain, folded)
+    if "=" in plain and ("?" in plain or "&" in plain) and any(mark in folded for mark in PARAMETER_MARKS):
+        yield from parameter_values(plain, folded)
     if "pat" in folded:
         yield from written_credentials.access_tokens(plain, folded)
     if plain.count(".") > 1:

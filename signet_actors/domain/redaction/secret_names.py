@@ -38,19 +38,19 @@ LANGUAGES: Final = {
         "password passcode passphrase pass·phrase p/w pass passwd pwd psw psk pw seed·phrase recovery·phrase wifi·code"
         " wlan·code identified·by",
         "is was are has·been will·be should·be must·be can·be now set·to changed·to reset·to equals",
-        "for of to on in at from",
+        "for of to on in at from as·of since until starting effective",
     ),
     "German": Language(
         "passwort kennwort zugangscode wlan-schlüssel wlan·schlüssel netzwerkschlüssel",
         "ist war wurde lautet heißt heisst jetzt",
-        "für von vom zum zur im am der des",
+        "für von vom zum zur im am der des ab seit",
     ),
     "French": Language(
         "mdp mot·de·passe mot·de·passe·d'application passe mot·secret code·secret code·wifi clé·wifi clé·wi-fi clé·wpa",
         "est c'est",
-        "du de la le pour",
+        "du de la le pour à·partir·de à·partir·d'aujourd'hui depuis",
     ),
-    "Spanish": Language("contraseña clave·secreta clave", "es fue era", "del de para"),
+    "Spanish": Language("contraseña clave·secreta clave", "es fue era", "del de para desde a·partir·de"),
     "Catalan": Language("contrasenya", "és", "del de per"),
     "Portuguese": Language("senha palavra-passe palavra·passe", "é foi era", "do da de para"),
     "Italian": Language("password·dell'app parola·chiave parola·d'ordine parola·d'accesso parola", "è", "di per del"),
@@ -150,12 +150,33 @@ def secret_names(*, ascii_only: bool) -> tuple[str, ...]:
 
 def _marks(names: tuple[str, ...], separator: str = " ") -> tuple[str, ...]:
     """Return the least words of which every ASCII text with one of ``names`` contains at least one."""
-    parts = {max(name.replace("/", separator).split(separator), key=len) for name in names}
+    parts = {max(name.split(separator), key=len) for name in names}
     return tuple(sorted(part for part in parts if not any(other in part for other in parts - {part})))
 
 
 ASCII_MARKS: Final = _marks(
-    (*secret_names(ascii_only=True), "key", "_pat", "_sk", "auth", "pin", "wifi:", "mnemonic", "b64", "base64")
+    (
+        *secret_names(ascii_only=True),
+        "key",
+        "_pat",
+        "_sk",
+        "auth",
+        "pin",
+        "wifi:",
+        "mnemonic",
+        "b64",
+        "base64",
+        "blob",
+        "basic",
+        "pat",
+    )
+)
+PASSWORD_MARKS: Final = _marks(
+    tuple(
+        name
+        for name in secret_names(ascii_only=True)
+        if not name.startswith(words_of(CREDENTIAL_WORDS, ascii_only=True))
+    )
 )
 PAIR_MARKS: Final = _marks(words_of(PAIR_WORDS, ascii_only=True), "/")
 

@@ -140,6 +140,7 @@ _ID_OR_PLACE = compile_later(
 
 _HEX = compile_later(r"(?=\d*[a-f])[0-9a-f]{16,64}")
 _HEX_KEY_CHARS: Final = (16, 32, 48, 64)
+_PARAMETER_CHARS: Final = 32
 
 BLOB_END = compile_later(
     r"[A-Za-z0-9+/]*+={0,2}"
@@ -350,6 +351,42 @@ def is_word_and_number(value: str) -> bool:
         and _COUNTED_OR_NUMBERED.fullmatch(value) is None
         and is_value(value)
     )
+
+
+def is_told_password(value: str) -> bool:
+    """Return whether a word that another clause tells of a password is one, and no product, version or name.
+
+    ``xK93mmQp``, ``d3pl0y-now`` and ``MyDogRex2019`` are; ``OAuth2Proxy``, ``Angular17`` and ``db-host-12`` are not.
+    """
+    checked = value.rstrip("!?")
+    if _PART_OF_PATH.search(value) or not is_signed_password(checked):
+        return False
+    if _WORDS_AND_INDEX.fullmatch(checked):
+        return is_word_and_number(checked) and (checked != value or checked[-3:].isdecimal())
+    return (
+        len(_DIGIT_FOR_LETTER.findall(checked)) >= 2
+        or (is_mixed(checked) and len(_CHANGES.findall(checked)) >= 3)
+        or _SYMBOL_OF_NO_PATH.search(checked) is not None
+    )
+
+
+def is_quoted_aside(value: str) -> bool:
+    """Return whether a quoted word in brackets behind the name of a password is one, and no rule: ``min-8-chars``."""
+    return is_signed_password(value) and not _are_about_passwords(value.split("-"))
+
+
+def is_dense(value: str) -> bool:
+    """Return whether capitals, small letters and digits change at every second character: ``xK93mmQp``."""
+    dense = value.isalnum() and is_mixed(value) and 2 * len(_CHANGES.findall(value)) >= len(value) >= 8
+    return dense and is_signed_password(value)
+
+
+def is_random_parameter(value: str) -> bool:
+    """Return whether the value of ``?key=`` is a random one, not the key of an object: hexadecimal digits, or mixed."""
+    if len(value) >= _PARAMETER_CHARS and is_hex_key(value):
+        return may_be_real_token(value)
+    words = _PART_OF_PATH.search(value) is not None or _ULID.fullmatch(value) is not None
+    return len(value) >= _BASE64_CHARS and not words and is_mixed(value) and is_random(value)
 
 
 def is_users_password(value: str, *, path: bool) -> bool:

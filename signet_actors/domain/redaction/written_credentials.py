@@ -55,6 +55,7 @@ from signet_actors.domain.redaction.values import (
     is_token,
     is_users_password,
     is_word_and_number,
+    may_be_real_token,
     may_be_value,
 )
 from signet_actors.domain.windowed_search import windowed_matches
@@ -235,6 +236,41 @@ _BLOB = compile_later(
     rf"(?<![a-z0-9])(?<!public[ _-])(?<!host[ _-])(?:auth|key|base64|b64|blob|basic){CLOSE}"
     rf"\s{{0,3}}[:=]{_OPEN}(?P<value>[a-z0-9+/]{{24,256}})"
 )
+
+_UUID_SERVICES: Final = (
+    *(
+        "pinecone",
+        "heroku",
+        "postmark",
+        "coinmarketcap",
+        "hubspot",
+        "helius",
+        "deepl",
+        "vapi",
+        "exa",
+        "scaleway",
+        "logz",
+    ),
+    *("loggly", "logentries", "companies house", "codacy", "bitrise", "weaviate", "meilisearch", "qdrant", "mailgun"),
+    *("infracost", "newscatcher", "mixpanel", "vercel", "zerobounce"),
+)
+"""Services whose keys are UUIDs, or are given such."""
+_UUID_MARKS: Final = tuple(each if len(each) > len("exa") else f"{each} " for each in _UUID_SERVICES)
+_UUID_KEY = compile_later(
+    rf"(?<![\w-])(?:(?:{'|'.join(_UUID_SERVICES)})(?:['\u2019]s)?\s(?:[a-z]{{2,10}}\s){{0,2}}?(?:api[_-]?)?(?:key|token)"
+    rf"|(?:key|token)\sfor\s(?:the\s|our\s|my\s)?(?:{'|'.join(_UUID_SERVICES)}))"
+    r"(?:\s(?:is|was|ist|est|es)(?:\snow)?|\s?(?:[:=,\u2192\u2013\u2014-]|->))?\s[\"'`*(]{0,3}"
+    r"(?P<value>[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?::(?:fx|[0-9a-f]{32}))?)(?![\w:-])"
+)
+
+
+def uuid_keys(folded: str) -> Iterator[SecretSpan]:
+    """Yield the UUIDs that services issue as keys: ``pinecone key …``."""
+    if not any(mark in folded for mark in _UUID_MARKS):
+        return
+    for found in windowed_matches(_UUID_KEY, folded, _REACH):
+        if may_be_real_token(found["value"]):
+            yield "credential", *found.span("value")
 
 
 def pair_values(plain: str, folded: str) -> Iterator[SecretSpan]:

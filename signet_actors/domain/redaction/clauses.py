@@ -1,0 +1,153 @@
+"""Find passwords in another clause than their name: ``the password changed, it's now …``, ``here's the password …``.
+
+Each scanner starts at a literal word and reads a bounded stretch, so scanning takes linear time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from signet_actors.domain.lazy_patterns import compile_later
+from signet_actors.domain.redaction.named_values import ends_there, secret_end, trimmed_end
+from signet_actors.domain.redaction.secret_names import PASSWORD_MARKS, SAID, is_password_name, secret_names
+from signet_actors.domain.redaction.values import SecretSpan, is_dense, is_told_password
+from signet_actors.domain.windowed_search import windowed_matches
+
+_REACH: Final = 512
+_BEFORE: Final = 160
+_NAMES: Final = {
+    only: "|".join(map(re.escape, filter(is_password_name, secret_names(ascii_only=only)))).replace(r"\ ", r"[\s_-]")
+    for only in (True, False)
+}
+_VALUE: Final = r"[\"'`*\u201e\u201c\u00ab]{0,3}(?P<value>(?=[^\s\d]{0,40}\d)[^\s\"'`*()<>,;\u201c\u201d\u00bb]{6,64})"
+_NOW: Final = "now|currently|again|jetzt|nun|ab\\sjetzt|maintenant|d\u00e9sormais|ahora|agora|adesso|ora"
+_IT: Final = (
+    r"(?:it|that|the\snew\sone)(?:['\u2019]?s|\sis|\swas\sset\sto)|(?:es|das|dies|das\sneue)\s(?:ist|lautet|hei(?:\u00df|ss)t)"
+    r"|(?:c['\u2019]|il\s|ce\s|elle\s)est|(?:la\snueva\s|(?:y\s)?ahora\s)?es|(?:now|jetzt|maintenant|ahora)(?:\sit['\u2019]s|\sist\ses|:)?"
+)
+_IT_IS: Final = compile_later(
+    rf"(?:[,;.:!\u2013\u2014-]|\s(?:and|so|und|et|y))\s{{1,3}}(?:(?:and|so|but|und|et|y)\s)?(?:{_IT})\s(?:(?:{_NOW}):?\s)?{_VALUE}"
+)
+_DONE: Final = (
+    r"changed|rotated|reset|renewed|updated|replaced|regenerated|reissued|swapped|switched|cycled|refreshed|modified|expired|leaked"
+    r"|ge(?:\u00e4|a\u0308|ae|a)ndert|zur(?:\u00fc|u\u0308|ue|u)ckgesetzt|erneuert|rotiert|ersetzt|gewechselt|abgelaufen"
+    r"|chang(?:\u00e9|e\u0301|e)e?|r(?:\u00e9|e\u0301|e)initialis(?:\u00e9|e\u0301|e)e?|renouvel(?:\u00e9|e\u0301|e)e?|modifi(?:\u00e9|e\u0301|e)e?"
+    r"|cambiad[oa]|cambi(?:\u00f3|o\u0301|o)|rotad[oa]|renovad[oa]|actualiz(?:ad[oa]|(?:\u00f3|o\u0301|o))|restablecid[oa]"
+)
+_CHANGED: Final = {
+    only: compile_later(
+        rf"(?:(?<![a-z])|(?=pass))(?:{names})(?!\w)(?:\s[^\s,;.:]{{1,30}}){{0,6}}?\s(?:{_DONE})(?!\w)"
+        rf"|(?<!\w)(?:{_DONE})\s(?:[\w'\u2019-]{{1,20}}\s){{0,3}}?(?:{names})(?!\w)"
+    )
+    for only, names in _NAMES.items()
+}
+"""What happened to a password, before its new value is told."""
+_HERE: Final = {
+    only: compile_later(
+        r"(?:here['\u2019]?s|here\sis|hier\s?(?:ist|das|mein|unser)?|voici|voil(?:\u00e0|a\u0300|a)"
+        r"|aqu(?:\u00ed|i\u0301|i)\s(?:est(?:\u00e1|a\u0301|a)|tienes|va)|esta\ses)\s"
+        rf"(?:[\w-]{{1,20}}\s){{0,4}}?(?:[\w-]{{1,20}}-)?(?:{names})(?!\w)"
+        rf"(?:\s(?:{SAID[only].joiners})(?:\s[^\s:=,;()]{{1,30}}){{1,4}}?)?,?\s{_VALUE}"
+    )
+    for only, names in _NAMES.items()
+}
+_ASKS: Final = {
+    only: compile_later(
+        r"(?:ask(?:s|ed|ing)?|prompt(?:s|ed|ing)?|want(?:s|ed)?|needs?|requests?|requires?|fragt|gefragt|verlangt|will"
+        r"|demande|veut|pide|piden|solicita|pregunta)\s"
+        rf"[^\n.;:]{{0,40}}?(?<![a-z])(?:{names})(?!\w)[^\n.,;:]{{0,30}}?\s?(?:[,;:.\u2013\u2014-]{{1,2}}|\s(?:and|so|und|et|y))\s"
+        r"(?:(?:just|then|please|so|simply|you\scan|dann|einfach|bitte|alors|simplement|luego|entonces)\s){0,2}"
+        r"(?:enter|use|type|give\sit|put|paste|answer|try|it['\u2019]s|gib|nimm|benutze|verwende|tippe|tape|saisis|saisir|entre|mets"
+        rf"|utilise|pon|usa|escribe|introduce|mete|ingresa)\s(?:in\s)?{_VALUE}"
+    )
+    for only, names in _NAMES.items()
+}
+_DONE_MARKS: Final = (
+    *(
+        "chang",
+        "rotat",
+        "reset",
+        "new",
+        "pdat",
+        "replac",
+        "regen",
+        "reissu",
+        "swap",
+        "switch",
+        "cycl",
+        "refresh",
+        "modif",
+    ),
+    *("expire", "leak", "ndert", "ckgesetzt", "erneuert", "rotiert", "ersetzt", "gewechselt", "abgelaufen", "initial"),
+    *("renouvel", "cambi", "rotad", "renovad", "actualiz", "restablec"),
+)
+_HERE_MARKS: Final = ("here's", "here\u2019s", "heres", "here is", "hier", "voici", "voil", "aqu", "esta es")
+_ASK_MARKS: Final = (
+    *("ask", "prompt", "want", "need", "request", "require", "fragt", "verlangt", "will ", "demande", "veut", "pide"),
+    *("solicita", "pregunta"),
+)
+_ENTER_MARKS: Final = (
+    *(
+        "enter",
+        "use ",
+        "type ",
+        "give it",
+        "put ",
+        "paste",
+        "answer",
+        "try ",
+        "it's",
+        "it\u2019s",
+        "gib ",
+        "nimm ",
+        "benutze",
+    ),
+    *(
+        "verwende",
+        "tippe",
+        "tape ",
+        "saisi",
+        "entre ",
+        "mets ",
+        "utilise",
+        "pon ",
+        "usa ",
+        "escribe",
+        "introduce",
+        "mete ",
+    ),
+    "ingresa",
+)
+_CLAUSE_ENDS: Final = compile_later(
+    r"\s(?:now|again|instead|from|since|as|until|starting|today|jetzt|ab|seit|ein|an|maintenant|ahora|desde|a)\b"
+)
+
+
+def values_in_clauses(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield the passwords that the clause after their name tells, or that end the clause with their name."""
+    only = folded.isascii()
+    if only and not any(mark in folded for mark in PASSWORD_MARKS):
+        return
+    for found in windowed_matches(_IT_IS, folded, _REACH) if any(mark in folded for mark in _DONE_MARKS) else ():
+        end = _told_end(plain, found)
+        if end and _CHANGED[only].search(folded, max(0, found.start() - _BEFORE), found.start() + 1):
+            yield "password", found.start("value"), end
+    if any(mark in folded for mark in _ASK_MARKS) and any(mark in folded for mark in _ENTER_MARKS):
+        for found in windowed_matches(_ASKS[only], folded, _REACH):
+            if end := _told_end(plain, found):
+                yield "password", found.start("value"), end
+    if any(mark in folded for mark in _HERE_MARKS):
+        for found in windowed_matches(_HERE[only], folded, _REACH):
+            start, end = found.span("value")
+            if is_dense(plain[start : trimmed_end(plain, start, end)]) and ends_there(plain, end):
+                yield "password", start, secret_end(plain, start, end)
+
+
+def _told_end(plain: str, found: re.Match[str]) -> int:
+    """Return the end of the password that a clause ends with; 0 if it is none."""
+    start, end = found.span("value")
+    end = secret_end(plain, start, end)
+    ends = ends_there(plain, found.end()) or _CLAUSE_ENDS.match(plain, found.end())
+    return end if ends and is_told_password(plain[start:end]) else 0
