@@ -39,6 +39,10 @@ _LEAST_OF_WHOLE: Final = 0.6
 """A prompt with pasted text, or with many words, is also searched for as a whole, and must be answered more surely."""
 _CLOSING: Final = " \t\r\n\"')*_"
 MIN_CHARS: Final = 3
+_SHORT_NAME: Final = re.compile(r"(?<![\w-])(?:[A-Z][A-Z\d]|[a-z]\d)(?![\w-])")
+"""A shorter word counts if it is written as a name (CI, S3, k8), or is one of these in lower case."""
+_ABBREVIATIONS: Final = "ai cd ci db gh hr id ip js ml os pr qa tf ts ui ux vm"
+_SHORT_NAMES: Final = frozenset(_ABBREVIATIONS.split())
 MAX_SEARCHES: Final = 8
 
 SWITCHED_OFF: Final = "[signet: memory does not work now, because the user has switched it off for this session]"
@@ -72,7 +76,7 @@ _OFF: Final = re.compile(
 """The mark at the begin of a prompt, also behind the lines to which it answers, such as the question of a tool."""
 
 _FILLERS: Final = frozenset(
-    {"hello", "hey", "let", "lets", "okay", "one", "ones", "please", "thank", "thanks", "use", "yes"}
+    {"hello", "hey", "let", "lets", "ok", "okay", "one", "ones", "please", "thank", "thanks", "use", "yes"}
 )
 """Words of a request that say nothing about its subject."""
 _ASSENTING: Final = """
@@ -360,9 +364,12 @@ def _terms(text: str) -> list[str]:
     names = [token for token in hyphenated if "-" in token and all(part.isalnum() for part in token.split("-"))]
     words = words_of(lower)
     left_out = stop_words_of(words) | _FILLERS
+    short = {match.lower() for match in _SHORT_NAME.findall(text)} | _SHORT_NAMES
     telling = (
         word
         for word in words
-        if word not in left_out and not word.isdecimal() and (len(word) >= MIN_CHARS or MAYBE_CJK.search(word))
+        if word not in left_out
+        and not word.isdecimal()
+        and (len(word) >= MIN_CHARS or word in short or MAYBE_CJK.search(word))
     )
     return list(dict.fromkeys([*names, *telling]))

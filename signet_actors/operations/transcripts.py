@@ -198,7 +198,10 @@ class ListPastRequest(OwnAgent, frozen=True, kw_only=True):
 
 
 class PastSessionBody(msgspec.Struct, frozen=True, rename="camel"):
-    """A session. ``prompt``: the beginning of its first prompt; ``summary``: that of its summary, null without one."""
+    """A session. ``prompt``: the beginning of its first prompt; ``summary``: that of its summary, null without one.
+
+    ``started_at`` and ``updated_at``: when its first and its last turn was said, or else stored.
+    """
 
     session_key: str
     agent_id: str
@@ -212,7 +215,7 @@ class PastSessionBody(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PastSessionsReply(msgspec.Struct, frozen=True):
-    """A page of sessions, the last changed first; ``total`` counts all that match."""
+    """A page of sessions, the latest conversation first; ``total`` counts all that match."""
 
     sessions: list[PastSessionBody]
     total: int

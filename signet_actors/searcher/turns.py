@@ -46,9 +46,11 @@ _CHARS: Final = 800
 _BESIDE: Final = 4
 _NEARLY: Final = 0.95
 """Of the share of the best turn; a later one of the session with as much says how it ended."""
-_PLACES: Final = 6
+_PLACES: Final = 3
+_PLACES_OF_PROMPT: Final = 6
+"""So many turns of a session are looked at, each with the answer to it."""
 _LEAST_TERMS: Final = 2
-"""For a prompt, so many turns of a session are looked at, and so many terms must be in a turn or its answer."""
+"""For a prompt, so many terms must be in a turn or its answer."""
 _LEFT_TO_DO: Final = """
     left open outstanding pending remaining todo todos undone unfinished
     ausstehend ausstehende offen offene offenen offenes übrig unerledigt
@@ -92,18 +94,18 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
     weights = _weights(snapshot, measure, compounds=stop_words_of(words_of(command.query)) != STOP_WORDS)
     leading = _leading(snapshot, weights)
     if leading:
+        of_prompt = command.enough is not None
         query = SearchSessions(
             query=command.query,
             read=command.read,
-            limit=MOST,
+            limit=MOST if of_prompt else 2 * MOST,
             without=command.session_key,
             project=command.filters.project,
         )
-        of_prompt = command.enough is not None
-        turns = stored.best_turns(snapshot, query, leading, places=_PLACES if of_prompt else 1)
+        turns = stored.best_turns(snapshot, query, leading, places=_PLACES_OF_PROMPT if of_prompt else _PLACES)
         if of_prompt:
             turns = [turn for turn in turns if not tells_nothing([text[:2] for text in _said(snapshot, turn)])]
-        units = [_exchange(snapshot, turn) if of_prompt else (turn.turn,) for turn in turns]
+        units = [_exchange(snapshot, turn) for turn in turns]
         ranked = _ranked(snapshot, command, measure.extent, weights, turns, units)
         terms = match_terms(command.query)
         words = (*terms.phrases, *terms.pairs)
@@ -200,7 +202,7 @@ def _ranked(
             latest[each.turn.transcript] = each
             if _asks(snapshot, each, first.terms):
                 best[each.turn.transcript] = each
-    firsts = sorted(best.values(), key=lambda each: (-each.relevant, -each.turn.turn))
+    firsts = sorted(sorted(best.values(), key=_when, reverse=True), key=lambda each: -each.relevant)
     if of_prompt:
         lasts = _latest_first(list(latest.values()))
         firsts = [each for last in lasts for each in _with_rest(last, best[last.turn.transcript], found, weights)]
@@ -210,8 +212,13 @@ def _ranked(
 def _latest_first(found: Sequence[_Found]) -> list[_Found]:
     """Return what covers nearly as much as the best, the latest session first: it says how it is now; then the rest."""
     enough = _NEARLY * max((each.share for each in found), default=0.0)
-    near = sorted((each for each in found if each.share >= enough), key=lambda each: -each.turn.turn)
+    near = sorted((each for each in found if each.share >= enough), key=_when, reverse=True)
     return near + sorted((each for each in found if each.share < enough), key=lambda each: -each.relevant)
+
+
+def _when(found: _Found) -> tuple[str, int]:
+    """Return when the turn was said: a session of long ago may have been stored today."""
+    return found.turn.said_at or found.turn.updated_at, found.turn.turn
 
 
 def _asks(snapshot: Snapshot, found: _Found, terms: Iterable[str]) -> bool:

@@ -5,6 +5,7 @@ Source: docs/guides/hooks.md "Each prompt".
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -45,6 +46,35 @@ def test_a_prompt_is_given_what_the_latest_session_said_first(empty_rooms: Calla
         given = sorted((inject.find(value), value) for value in VALUES if value in inject)
         if [value for _, value in given] != [VALUES[sessions - 1], VALUES[sessions - 2]]:
             wrong.append((question, inject))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("values", [(3, 1, 2), (3, 2, 1), (1, 3, 2)])
+def test_a_session_of_long_ago_that_is_stored_last_is_not_the_latest(
+    empty_rooms: Callable[[], Client], values: tuple[int, ...]
+) -> None:
+    wrong = []
+    for said, question in SERIES:
+        room = empty_rooms()
+        for value in values:
+            key = f"dated-{next(SESSIONS)}"
+            texts = (("user", said.format(f"value{value}x")), ("assistant", "Done."))
+            records = [
+                {
+                    "type": role,
+                    "sessionId": key,
+                    "uuid": f"{key}-{role}",
+                    "timestamp": f"2026-0{value}-10T12:00:0{second}.000Z",
+                    "message": {"role": role, "content": text},
+                }
+                for second, (role, text) in enumerate(texts)
+            ]
+            hook(room, "session-end", sessionKey=key, transcript="\n".join(map(json.dumps, records)), reason="logout")
+        inject = hook(room, "user-prompt-submit", userPrompt=question)["inject"]
+        found = sorted((inject.find(value), value) for value in VALUES if value in inject)
+        results = room.recall(question)["results"]
+        if [value for _, value in found] != ["value3x", "value2x"] or "value3x" not in results[0]["content"]:
+            wrong.append((question, inject, results))
     assert wrong == []
 
 

@@ -144,9 +144,10 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.code_fences": {"_FENCES": SEARCHED},
     "domain.prompt_terms": {
         **dict.fromkeys(("_MENTION", "_METADATA", "_SENTENCE_END", "_LOG_END", "_PAIR", "_MARKS", "_QUOTED"), SEARCHED),
-        "_OFF_REQUEST": SEARCHED,
+        **dict.fromkeys(("_OFF_REQUEST", "_SHORT_NAME"), SEARCHED),
         **dict.fromkeys(("_LOG_START", "_OFF"), MATCHED),
     },
+    "domain.transcripts.excerpts": {"_SENTENCE_END": SEARCHED},
     "domain.exact_names": {
         **dict.fromkeys(
             ("_MAY_HAVE_NAMES", "_WORD", "_NAME_WORD", "_FILE", "_ADDRESS", "_ARTIFACT", "_HOST"), SEARCHED

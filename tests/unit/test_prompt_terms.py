@@ -21,6 +21,16 @@ from tests.support.program_messages import WHOLE_FORMS
         ("ok", ()),
         ("", ()),
         ("Wo liegen die Daten der Anwendung?", ("liegen", "daten", "anwendung")),
+        ("what is our CI?", ("ci",)),
+        ("what is in S3?", ("s3",)),
+        ("who is in QA?", ("qa",)),
+        ("which is the DB host?", ("db", "host")),
+        ("what does our ci run on k8?", ("ci", "run", "k8")),
+        ("wo läuft die DB?", ("läuft", "db")),
+        ("quel CI pour le projet ?", ("ci", "projet")),
+        ("OK DO IT", ()),
+        ("go on, we do it", ()),
+        ("so, um zu mv it", ()),
     ],
 )
 def test_terms_are_hyphenated_names_and_then_telling_words(prompt: str, terms: tuple[str, ...]) -> None:

@@ -5,31 +5,71 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.query_words import words_of
-from signet_actors.domain.transcripts.turns import conversation
+from signet_actors.domain.transcripts.turns import conversation, turns_of_conversation
 
 EXCERPT_CHARS: Final = 240
-_BEFORE: Final = 60
+_BEFORE: Final = 120
+"""An excerpt begins with the sentence, if that begins so many characters before the word."""
+_MOST_PLACES: Final = 1_000
+_SENTENCE_END: Final = compile_later(r"\n|[.!?\u2026]\s+|[\u3002\uff01\uff1f]")
 _SHORTEST_STEM: Final = 4
 _ENDING: Final = 3
 
 
 def excerpt(text: str, words: Sequence[str], chars: int = EXCERPT_CHARS) -> str:
-    """Return about ``chars`` characters around the first of the ``words`` that occurs, on one line.
+    """Return the ``chars`` characters that have most of the ``words``, on one line; without any, the beginning.
 
-    The text index finds other endings of a word too, so the word's beginning counts if none occurs as it is.
+    What is rare in the text counts more. Of parts that have as much the last is taken: an answer ends with a result.
+    The text index finds other endings of a word too, so the word's beginning counts if it does not occur as it is.
     """
     if len(text) <= chars:
         return collapsed(text)
-    folded = text.lower()
-    at = _first(folded, words)
-    if at < 0:
-        at = _first(folded, list(map(_stem, words)))
-    start = 0 if at < _BEFORE else text.find(" ", at - _BEFORE, at) + 1 or at - _BEFORE
+    start = _best_start(text.lower(), words, chars)
     end = start + chars
     cut = collapsed(text[start:end])
     return f"{'… ' if start else ''}{cut}{' …' if end < len(text) else ''}"
+
+
+def _best_start(folded: str, words: Sequence[str], chars: int) -> int:
+    found = [places for word in words if word and (places := _places(folded, word) or _places(folded, _stem(word)))]
+    weights = [len(places) ** -0.5 for places in found]
+    ordered = sorted((at, word) for word, places in enumerate(found) for at in places)
+    best, best_start, inside, first, after = 0.0, 0, [0] * len(found), 0, 0
+    for at, _ in ordered:
+        start = _passage_start(folded, at, min(_BEFORE, chars // 2))
+        while after < len(ordered) and ordered[after][0] + _ENDING < start + chars:
+            inside[ordered[after][1]] += 1
+            after += 1
+        while ordered[first][0] < start:
+            inside[ordered[first][1]] -= 1
+            first += 1
+        score = sum(weight for weight, count in zip(weights, inside, strict=True) if count)
+        if score >= best:
+            best, best_start = score, start
+    return best_start
+
+
+def _places(folded: str, beginning: str) -> list[int]:
+    """Return where words begin with these characters."""
+    places: list[int] = []
+    at = folded.find(beginning)
+    while at >= 0 and len(places) < _MOST_PLACES:
+        if not at or not folded[at - 1].isalnum() or not beginning[0].isascii():
+            places.append(at)
+        at = folded.find(beginning, at + len(beginning))
+    return places
+
+
+def _passage_start(folded: str, at: int, most: int) -> int:
+    """Return where the sentence or line begins, or, if it began long before, a word at most so much before ``at``."""
+    before = folded[max(0, at - most) : at]
+    ends = [end.end() for end in _SENTENCE_END.finditer(before)]
+    if ends or len(before) < most:
+        return at - len(before) + (ends[-1] if ends else 0)
+    return at - most + before.find(" ") + 1
 
 
 def best_line(lines: Sequence[str], words: Sequence[str]) -> int:
@@ -79,19 +119,27 @@ def conversation_around(turns: Sequence[tuple[str, str, bool]], at: int, words: 
 def exchange(turns: Sequence[tuple[str, str, bool]], words: Sequence[str], chars: int) -> str:
     """Return what was asked and answered, in about ``chars`` characters: of a long turn the part that matches.
 
+    Words that a short turn has are the subject of all; the part of a long one is chosen by the others if it has any.
     ``turns`` are as for ``conversation_around``.
     """
     share = chars // max(1, len(turns))
-    short = [len(text) for _, text, _ in turns if len(text) <= share]
-    share = (chars - sum(short)) // max(1, len(turns) - len(short))
+    short = [text for _, text, _ in turns if len(text) <= share]
+    share = (chars - sum(map(len, short))) // max(1, len(turns) - len(short))
+    subject = " ".join(short).lower()
+    others = [word for word in words if word and not _places(subject, _stem(word))]
     return conversation(
         [
-            (role, text if len(text) <= share else excerpt(text, words, share), continues)
+            (role, text if len(text) <= share else excerpt(text, _of_text(text, others) or words, share), continues)
             for role, text, continues in turns
         ]
     )
 
 
-def _first(folded: str, words: Sequence[str]) -> int:
-    places = [at for word in words if word and (at := folded.find(word)) >= 0]
-    return min(places, default=-1)
+def _of_text(text: str, words: Sequence[str]) -> list[str]:
+    folded = text.lower()
+    return [word for word in words if _places(folded, _stem(word))]
+
+
+def shortened_conversation(text: str, words: Sequence[str], chars: int) -> str:
+    """Return what ``conversation`` made, in about ``chars`` characters on one line, as ``exchange`` does."""
+    return collapsed(text if len(text) <= chars else exchange(turns_of_conversation(text), words, chars))

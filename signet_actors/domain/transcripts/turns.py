@@ -196,3 +196,15 @@ def conversation(turns: Sequence[tuple[str, str, bool]]) -> str:
             parts += ("\n\n" if parts else "", _LABELS.get(role, ""))
         parts.append(text)
     return "".join(parts)
+
+
+def turns_of_conversation(text: str) -> list[tuple[str, str, bool]]:
+    """Return role, text and whether a turn continues the one before it, of what ``conversation`` returned."""
+    turns: list[tuple[str, str, bool]] = []
+    for part in text.split("\n\n"):
+        role = next((role for role, label in _LABELS.items() if label and part.startswith(label)), None)
+        if role is None and turns:
+            turns[-1] = (turns[-1][0], f"{turns[-1][1]}\n\n{part}", turns[-1][2])
+        else:
+            turns.append((role or "text", part.removeprefix(_LABELS[role]) if role else part, False))
+    return turns

@@ -63,8 +63,8 @@ class Context:
     ``is_beginning_read``: its transcript has been asked for that. ``searched``: the file of its transcript, and its
     bytes in which the mark that switches memory off was looked for.
     ``source``: the reason of a start whose text comes with the next prompt. ``told_tools``: it was told its key, for
-    the tools. ``told_turns``: ids of turns of earlier sessions. ``awaits_summary``: the start after a compaction began
-    the epoch, and no prompt has followed yet.
+    the tools. ``told_turns``: what was told of turns of earlier sessions, by id. ``awaits_summary``: the start after a
+    compaction began the epoch, and no prompt has followed yet.
     ``losses``: how often the model had lost a part of the
     conversation when its transcript was last read; ``expects_loss``: the epoch has begun for one that is in no
     transcript yet. ``summary``: the received memories with which the epoch began, that of the compaction.
@@ -114,7 +114,7 @@ class Context:
         self.searched = ("", 0)
         self.stored = self.told_tools = self.awaits_summary = self.expects_loss = False
         self.losses = 0
-        self.told_turns: set[str] = set()
+        self.told_turns: dict[str, list[str]] = {}
         self.summary: frozenset[str] = frozenset()
         self.received: dict[str, Wording] = {}
         self.requests: dict[str, set[str]] = {}
@@ -300,7 +300,7 @@ class RecallLedger:
         context.epoch += 1
         context.started, context.start_key = False, None
         context.received, context.requests = {}, {}
-        context.told_tools, context.told_turns = False, set()
+        context.told_tools, context.told_turns = False, {}
         context.awaits_summary, context.summary = False, frozenset()
         self.touch(context)
 

@@ -27,8 +27,8 @@ from signet_actors.domain.session_inject import (
 )
 from signet_actors.domain.temporal.intent import asks_for_last_session
 from signet_actors.domain.timestamps import iso
-from signet_actors.domain.transcripts.excerpts import excerpt
-from signet_actors.domain.versions import Dated, newest_versions
+from signet_actors.domain.transcripts.excerpts import shortened_conversation
+from signet_actors.domain.versions import Dated, are_alike, newest_versions
 from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.memory_search import asks_how_it_was, search_memories
 from signet_actors.gateway.routes.recall import WORD_MATCHES, offer_found
@@ -129,11 +129,7 @@ async def offered_memories(
     shown = memory_lines(map(_line, found.rows), limit, most=limit, cut=True, words=terms.terms)
     items = list(shown.items)
     if len(items) < ENOUGH:
-        told = frozenset() if context is None else context.told_turns
-        turns = _turns(found, terms, told, limit - len(shown.text))
-        items += turns.values()
-        if context is not None:
-            context.told_turns |= turns.keys()
+        items += _turns(found, terms, {} if context is None else context.told_turns, limit - len(shown.text))
     rows = [(row.id, row.wording) for row in found.rows if row.id in shown.whole]
     if context is not None:
         offer_found(call, context, "prompt", found, found.rows, injected=shown.whole)
@@ -195,18 +191,24 @@ def _likely(rows: Sequence[RecalledRow], least: float) -> list[RecalledRow]:
     return [row for row in rows if best >= least and row.relevance >= min(least, NEARLY * best)]
 
 
-def _turns(found: Recalled, terms: PromptTerms, told: Collection[str], chars: int) -> dict[str, str]:
-    """Return what was said in earlier sessions and answers, by the id of the turn, as items that fit."""
-    items: dict[str, str] = {}
+def _turns(found: Recalled, terms: PromptTerms, told: dict[str, list[str]], chars: int) -> list[str]:
+    """Return what was said in earlier sessions and answers, as items that fit.
+
+    ``told`` has by the id of a turn what the session was told of it; it is not told the same again.
+    """
+    items: list[str] = []
     for turn in found.turns:
-        text = excerpt(turn.content, terms.terms, TURN_CHARS)
+        text = shortened_conversation(turn.content, terms.terms, TURN_CHARS)
         said = "" if turn.who != "user" else text
-        if turn.relevance < TURN_RELEVANCE or turn.id in told or detect_injection(f"Noted: {text}", said) is not None:
+        if turn.relevance < TURN_RELEVANCE or any(are_alike(text, each, much=True) for each in told.get(turn.id, ())):
+            continue
+        if detect_injection(f"Noted: {text}", said) is not None:
             continue
         item = turn_item(text, turn.created_at, chars, turn.newer_id)
         if item is None or len(items) == ENOUGH:
             break
-        items[turn.id] = item
+        items.append(item)
+        told.setdefault(turn.id, []).append(text)
         chars -= len(item) + 1
     return items
 

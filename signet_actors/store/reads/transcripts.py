@@ -59,23 +59,27 @@ _END: Final = (
 _PAST: Final = (
     "SELECT m.session_key, m.agent_id, m.harness, m.project,"
     " (SELECT coalesce(u.said_at, u.created_at) FROM session_turns u WHERE u.transcript_seq = m.seq"
-    " ORDER BY u.seq LIMIT 1), m.updated_at,"
+    " ORDER BY u.seq LIMIT 1),"
+    " (SELECT coalesce(u.said_at, u.created_at) FROM session_turns u WHERE u.transcript_seq = m.seq"
+    " ORDER BY u.seq DESC LIMIT 1) AS ended,"
     " (SELECT count(*) FROM session_turns u WHERE u.transcript_seq = m.seq AND u.continues = 0),"
     " (SELECT substr(u.content, 1, :chars) FROM session_turns u WHERE u.transcript_seq = m.seq AND u.role = 'user'"
     " AND u.continues = 0 ORDER BY u.seq LIMIT 1),"
     " (SELECT substr(x.content, 1, :chars) FROM session_summaries s CROSS JOIN memories x ON x.id = s.memory_id"
     " WHERE s.session_key = m.session_key AND x.agent_id = m.agent_id AND x.is_deleted = 0"
     " ORDER BY s.latest_at DESC LIMIT 1)"
-    " FROM session_transcripts m WHERE {} ORDER BY m.updated_at DESC, m.seq DESC LIMIT :limit OFFSET :offset"
+    " FROM session_transcripts m WHERE {} ORDER BY ended DESC, m.seq DESC LIMIT :limit OFFSET :offset"
 )
 _PAST_COUNT: Final = "SELECT count(*) FROM session_transcripts m WHERE {}"
 _HAS_TURNS: Final = "EXISTS (SELECT 1 FROM session_turns u WHERE u.transcript_seq = m.seq)"
 _HIGHEST_CHARACTER: Final = chr(0x10FFFF)
 _SEARCH: Final = (
-    "WITH matches AS MATERIALIZED (SELECT u.transcript_seq AS transcript, u.seq AS turn, {} AS score FROM {} AND {}),"
-    " ranked AS (SELECT a.transcript, a.turn, a.score,"
+    "WITH matches AS MATERIALIZED (SELECT u.transcript_seq AS transcript, u.seq AS turn, {} AS score,"
+    " coalesce(u.said_at, u.created_at) AS said FROM {} AND {}),"
+    " ranked AS (SELECT a.transcript, a.turn, a.score, a.said,"
     " row_number() OVER (PARTITION BY a.transcript ORDER BY a.score, a.turn) AS place FROM matches a)"
-    " SELECT b.transcript, b.turn FROM ranked b WHERE b.place <= :places ORDER BY b.score, b.turn DESC LIMIT :limit"
+    " SELECT b.transcript, b.turn FROM ranked b WHERE b.place <= :places"
+    " ORDER BY b.score, b.said DESC, b.turn DESC LIMIT :limit"
 )
 _NO_COPY: Final = (
     "NOT EXISTS (SELECT 1 FROM session_turns o JOIN session_transcripts t ON t.seq = o.transcript_seq"
@@ -219,7 +223,7 @@ def best_turn_of_each(snapshot: Snapshot, transcripts: Sequence[int], expression
 
 
 def past(snapshot: Snapshot, query: ListPastSessions) -> tuple[list[PastSessionBody], int]:
-    """Return a page of the readable sessions that have turns, the last changed first, and the number of all."""
+    """Return a page of the readable sessions that have turns, the latest conversation first, and the number of all."""
     last = query.prefix + _HIGHEST_CHARACTER
     where, bindings = conjunction(
         (_LIVE, {}),
