@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 
+from signet_actors.domain.directives import directive_type
 from signet_actors.domain.normalization import BYTE_ORDER_MARK, collapsed, without_blank_ends
 from signet_actors.domain.orders import is_order
 from signet_actors.errors import InvalidRequest
@@ -136,6 +137,7 @@ _NO_PERSON = re.compile(
     re.IGNORECASE,
 )
 
+_NEVER_MIND = re.compile(r"\bnever ?mind\b", re.IGNORECASE)
 _CRITICAL = "critical:"
 # A tag may contain brackets if a secret was redacted in it: [auth,[REDACTED:api-key]]: text
 _TAGS = re.compile(r"\[((?:\[REDACTED:[a-z-]{1,32}\]|[^\]\n]){1,4096})\]:(?=\s*\S)")
@@ -210,8 +212,14 @@ def infer_type(content: str) -> str:
     Source: docs/compatibility.md "Type inference"; memory-system.txt "Memory Types" (``problem``).
     Departs: matches whole words with their inflections instead of substrings, so "mustard" is not a rule, "until
     tomorrow" not a learning and "debugger" not an issue. ``TIL`` counts in capitals or at the very beginning. A part of
-    a path is no word, what a thing wants no preference, and an order in form is a rule in other languages, too.
+    a path is no word, what a thing wants no preference, and an order in form is a rule in other languages, too. What no
+    word tells, the form of the first sentence may (``directives``).
     """
+    beginning = _NEVER_MIND.sub(" ", content[:INFERENCE_CHARS])
+    return _type_by_words(beginning) or directive_type(content) or DEFAULT_TYPE
+
+
+def _type_by_words(content: str) -> str | None:
     beginning = content[:INFERENCE_CHARS]
     lower = beginning.lower()
     for name, letters, pattern in _TYPE_RULES:
@@ -219,7 +227,7 @@ def infer_type(content: str) -> str:
             _NO_PERSON.sub("", beginning) if name == "preference" else beginning
         ):
             return name
-    return "rule" if is_order(beginning) else DEFAULT_TYPE
+    return "rule" if is_order(beginning) else None
 
 
 def type_source(memory_type: str, content: str, *, named: bool) -> TypeSource | None:
@@ -236,7 +244,7 @@ def type_source(memory_type: str, content: str, *, named: bool) -> TypeSource | 
 
 def former_type_source(memory_type: str, source_type: str | None, content: str) -> TypeSource | None:
     """Return the same for a memory of a release that did not record it: named if the words do not tell the type."""
-    named = source_type == DERIVED or infer_type(content) != memory_type
+    named = source_type == DERIVED or (_type_by_words(content) or DEFAULT_TYPE) != memory_type
     return type_source(memory_type, content, named=named)
 
 

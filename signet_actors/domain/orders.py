@@ -8,6 +8,7 @@ Source: docs/compatibility.md "Type inference".
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
@@ -83,7 +84,7 @@ _FRENCH: Final = compile_later(
     re.IGNORECASE,
 )
 _SPANISH: Final = compile_later(
-    r"(?:(?:nunca|jam\u00e1s|siempre|no)\s+(?!(?:me|se|nos|he|ha|han|hemos|has|hab\u00eda|hay|fue|es|eres|est\u00e1|est\u00e1s|era|que|tienes|sabes|vienes|puedes"
+    r"(?:(?:nunca|jam\u00e1s|siempre|no)\s+(?!\w{1,60}es\s+(?:in|on|at|to|of|for|with|are|were|have|yet|so|today|found|since|from|after|before)\b)(?!(?:me|se|nos|he|ha|han|hemos|has|hab\u00eda|hay|fue|es|eres|est\u00e1|est\u00e1s|era|que|tienes|sabes|vienes|puedes"
     r"|quieres|tiene|s\u00e9|ayer|m\u00e1s|antes)\b)(?:lo\s|la\s|los\s|las\s)?(?:\w{1,60}(?:ar|er|ir)(?:lo|la|los|las|se)?|\w{1,60}(?:as|es|\u00e9is|\u00e1is|emos))\b"
     r"|siempre\s+(?:usa|use|usen|firma|firme|ejecuta|ejecute|revisa|revise|verifica|verifique|comprueba|compruebe|escribe|escriba|a\u00f1ade"
     r"|a\u00f1ada|pide|pida|haz|haga|pon|ponga|di|diga|crea|cree|corre|corra|prueba|pruebe|guarda|guarde|cierra|cierre)\b"
@@ -95,15 +96,19 @@ _SPANISH: Final = compile_later(
 
 def is_order(text: str) -> bool:
     """Return whether one of the first sentences is an order in form. A question is none."""
-    return any(map(_is_order, islice(_SENTENCE.findall(text[: 4 * MAX_CHARS]), MAX_SENTENCES)))
+    return any(map(_is_order, sentences(text)))
 
 
-def _is_order(sentence: str) -> bool:
-    sentence = sentence.strip()[:MAX_CHARS]
-    if sentence.rstrip("\"')\u201d\u00bb ").endswith("?"):
-        return False
-    lead = _LEAD.match(sentence)
-    said = sentence[lead.end() if lead else 0 :]
+def sentences(text: str) -> Iterator[str]:
+    """Yield the beginnings of the first sentences without what introduces them; an empty string for a question."""
+    for match in islice(_SENTENCE.finditer(text[: 4 * MAX_CHARS]), MAX_SENTENCES):
+        sentence = match[0].strip()[:MAX_CHARS]
+        lead = _LEAD.match(sentence)
+        is_question = sentence.rstrip("\"')\u201d\u00bb ").endswith("?")
+        yield "" if is_question else sentence[lead.end() if lead else 0 :]
+
+
+def _is_order(said: str) -> bool:
     found = _ENGLISH.match(said)
     if found is not None:
         return _is_verb(found[1] or found[3])

@@ -21,6 +21,7 @@ import pytest
 from signet_actors.cli.harnesses import hook_settings
 from signet_actors.domain import (
     chunking,
+    directives,
     exact_names,
     memories,
     near_duplicates,
@@ -161,6 +162,10 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_SPECIAL", "_CAMEL", "_INNER_CAPITAL", "_WORD_OF_CAMEL", "_EMOJI", "_PICTURES"), SEARCHED),
         **dict.fromkeys(("_PART", "_LETTERS_DIGITS", "_JOINED", "_HEX"), WHOLE),
     },
+    "domain.directives": {
+        **dict.fromkeys(("_DECISION", "_PREFERENCE", "_RULE"), MATCHED),
+        "_INSTRUCTS": SEARCHED,
+    },
     "domain.orders": {
         "_SENTENCE": SEARCHED,
         **dict.fromkeys(("_LEAD", "_ENGLISH", "_MUST", "_GERMAN", "_FRENCH", "_SPANISH"), MATCHED),
@@ -173,6 +178,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "_TAG_NAME": WHOLE,
         "_NO_TAG": WHOLE,
         "_LINK_TARGET": WHOLE,
+        "_NEVER_MIND": SEARCHED,
         "_TYPE_NAME": WHOLE,
         "_TYPE_RULES": SEARCHED,
     },
@@ -754,6 +760,7 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "tags": lambda text: memories.parse_prefixes("[" + text),
     "type": memories.infer_type,
     "order": orders.is_order,
+    "directive": directives.directive_type,
     "time": timestamps.normalize_timestamp,
     "transcript": lambda text: parse.parse_transcript(text.encode("utf-8", "replace")),
     "transcript in JSON lines": lambda text: parse.parse_transcript(
