@@ -98,6 +98,9 @@ _ASKED_OF_PASTED: Final = """
 """
 _ABOUT_PASTED: Final = frozenset(_ASKED_OF_PASTED.split())
 """Words of a request about pasted text that say nothing about its subject."""
+_ASKED_OF_WORK: Final = "test tests testing check checks teste testen prüf prüfe prüfen tester vérifie prueba"
+_DONE_TO_IT: Final = _ABOUT_PASTED | frozenset(_ASKED_OF_WORK.split())
+"""Words of a request that say nothing about its subject if it speaks only of "it" or "that"."""
 _MENTION: Final = re.compile(r"<@[!&]?\d{1,30}>")
 _METADATA: Final = re.compile(r"untrusted[ -]metadata", re.IGNORECASE)
 _FENCE: Final = "```"
@@ -189,7 +192,7 @@ def prompt_terms(prompt: str, last_assistant_message: str = "") -> PromptTerms:
     said = _without_material(_without_greeting(said_by_user(without_metadata(prompt))))
     names = exact_names(said)
     own = _terms(said[:MAX_QUERY_CHARS])
-    if _ASSENT.issuperset(own):
+    if _ASSENT.issuperset(own) or (_refers_back(said) and _DONE_TO_IT.issuperset(own)):
         own = []
     if _FENCE in said or any(map(is_pasted, said.splitlines())) or len(own) > MAX_TERMS or len(said) > MAX_QUERY_CHARS:
         return _of_long(said, names)
