@@ -206,6 +206,9 @@ def _ranked(
     if of_prompt:
         lasts = _latest_first(list(latest.values()))
         firsts = [each for last in lasts for each in _with_rest(last, best[last.turn.transcript], found, weights)]
+        later = max(lasts, key=_when, default=None)
+        if later is not None and _when(later) > _when(firsts[0]):  # what has changed may be said in other words
+            firsts = [firsts[0], later, *(each for each in firsts[1:] if each is not later)]
     return [(each.turn, each.share, each.relevant) for each in firsts]
 
 

@@ -105,3 +105,46 @@ def test_a_fact_is_given_though_the_session_has_a_newer_memory_of_the_same_thing
     room.remember(newer, project=PROJECT)
     assert newer in hook(room, "session-start", sessionKey="goes-on")["inject"]
     assert fact in hook(room, "user-prompt-submit", sessionKey="goes-on", userPrompt=question)["inject"]
+
+
+@pytest.mark.parametrize(
+    ("sessions", "question", "latest"),
+    [
+        (
+            (
+                ("where are the feature flags configured?", "Feature flags are configured in config/flags.yaml."),
+                ("add the flag new_checkout", "Added it to config/flags.yaml, where the feature flags are configured."),
+                ("move the feature flags to Unleash", "The feature flags live in Unleash, flags.yaml is deleted."),
+            ),
+            "where are the feature flags configured?",
+            "Unleash",
+        ),
+        (
+            (
+                ("who reviews changes of the payment module?", "Nadia reviews changes of the payment module."),
+                ("open a PR for the payment module fix", "Opened PR 231; Nadia reviews it, as all of payment module."),
+                ("Nadia left, Omar reviews payment changes", "CODEOWNERS of the payment module is @omar."),
+            ),
+            "who has to review my payment module PR?",
+            "@omar",
+        ),
+        (
+            (
+                ("wo liegen die Backups der Datenbank?", "Die Backups der Datenbank liegen auf nas1."),
+                ("prüf die Backups der Datenbank", "Geprüft: die Backups der Datenbank liegen vollständig auf nas1."),
+                (
+                    "verlege die Backups der Datenbank nach S3",
+                    "Erledigt, die Datenbank sichert nach S3, Backups von nas1 weg.",
+                ),
+            ),
+            "wo liegen die Backups der Datenbank?",
+            "S3",
+        ),
+    ],
+)
+def test_what_a_later_session_said_in_other_words_is_given_beside_the_best(
+    room: Client, sessions: tuple[tuple[str, str], ...], question: str, latest: str
+) -> None:
+    for asked, answer in sessions:
+        hook(room, "session-end", transcript=f"User: {asked}\nAssistant: {answer}", reason="logout")
+    assert latest in hook(room, "user-prompt-submit", userPrompt=question)["inject"]
