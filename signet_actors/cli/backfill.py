@@ -110,13 +110,13 @@ def backfill(
     if dry_run:
         _show(invocation, waiting, outcome)
         return
+    client = invocation.client(timeout_s=CLIENT_WAIT_S)
+    client.retry_window_s = CLIENT_WAIT_S
+    client.print_warnings = False
+    if sessions and progress.is_outdated(client):
+        waiting, outcome.unchanged = sessions, 0
     if waiting:
-        client = invocation.client(timeout_s=CLIENT_WAIT_S)
-        client.retry_window_s = CLIENT_WAIT_S
-        client.print_warnings = False
         running = {session.get("key") for session in client.request("GET", "/api/sessions").records("sessions")}
-        if progress.is_outdated(client):
-            waiting, outcome.unchanged = sessions, 0
         _refuse_unless_wanted(waiting, client.agent, to_ask=not yes)
         outcome.running = sum(session.key in running for session in waiting)
         waiting = [session for session in waiting if session.key not in running]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -102,6 +103,18 @@ def test_sessions_of_three_programs_are_stored_once_with_their_times_and_project
     (person.home / ".cache").rename(person.home / "cache-lost")
     once_more = person.backfill()
     assert (once_more["stored"], once_more["nothingNew"], once_more["newTurns"]) == (0, 4, 0)
+
+
+def test_sessions_that_were_stored_in_a_database_that_is_gone_are_stored_again(person: Person) -> None:
+    homes.claude_code(person.home)
+    assert person.backfill()["stored"] == 1
+    (progress,) = (person.home / ".cache" / "signet").glob("backfill-*.json")
+    another = Person(person.daemon, person.home, f"{person.agent}-in-a-new-database")
+    name = hashlib.sha256(f"{person.daemon.workspace}\0{another.agent}".encode()).hexdigest()
+    progress.rename(progress.with_name(f"backfill-{name[:32]}.json"))
+    told = another.backfill()
+    assert (told["stored"], told["unchanged"]) == (1, 0)
+    assert another.turns(homes.CLAUDE)
 
 
 def test_sessions_of_gemini_are_stored_with_their_times_and_what_its_hook_stored_is_not_stored_again(
