@@ -409,6 +409,10 @@ def test_a_place_in_the_name_of_a_time_zone_is_no_match(daemon: LiveDaemon) -> N
 
 DAYS = (
     "what did we do today?",
+    "what did we change today?",
+    "give me a summary of today for the standup",
+    "what did we do with the lighthouse today?",
+    "what was the last thing we did?",
     "where did we leave off today?",
     "what happened today?",
     "was haben wir heute gemacht?",
@@ -437,6 +441,8 @@ def test_a_prompt_about_a_day_is_given_the_sessions_of_the_project(daemon: LiveD
         "deploy this today",
         "see you tomorrow",
         "what did we do in 1999?",
+        "what did we do with the zeppelin today?",
+        "add a test for the date of today",
     ],
 )
 def test_a_prompt_with_a_time_and_something_else_is_given_no_session(daemon: LiveDaemon, prompt: str) -> None:

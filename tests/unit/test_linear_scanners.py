@@ -296,6 +296,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     ),
     "domain.temporal.other_languages": {"_PHRASE": SEARCHED},
     "domain.temporal.phrases": {"_LOCAL_TIME": WHOLE},
+    "domain.temporal.questions": {"_WHAT_WAS_DONE": MATCHED, "_FOLLOWED": SEARCHED},
     "domain.temporal.relative_dates": dict.fromkeys(("_WORD", "_ISO_MONTH"), SEARCHED),
     "domain.program_text": {
         **dict.fromkeys(("_ATTACHED_OPENING", "_DRAFT_END", "_ENDING", "_FOLDED", "_HEADING", "_ORDERS"), SEARCHED),

@@ -39,6 +39,9 @@ _EMPTY: Final = """
     decidimos discutimos resume resumir pasó ocurrió aprendí aprendimos terminamos terminé el los las del lo
     muéstrame mostrar todo con nosotros sobre haciendo estuvimos hablado y durante desde día cosa abbiamo fatto
     please bitte new neu neue neues neuem nouveau nouvelles nuevo nuevas touched
+    change changed changing ask asked asking geändert änderten gefragt changé demandé cambiamos cambié cambiado pregunté
+    für pour para dich dir mich mir te travail trabajo ensemble juntos
+    project projekt projet proyecto repo repository codebase
     ho fizemos fiz fizeste hebben we gedaan heb что мы делали сделали
 """
 _DAYS: Final = """
@@ -63,9 +66,12 @@ _OF: Final = frozenset({"of", "for", "from", "von", "vom", "zu", "des", "de", "d
 _LAST: Final = """
     last time / last session / previous session / last conversation / left off / leave off / where were we
     where was i / where did we stop / where did i stop / still open / still unfinished / still to do
+    last thing we did / last thing i did / last thing you did / did we last / did i last / did you last
+    das letzte was wir gemacht haben / zuletzt
+    dernière chose que nous avons faite / dernière chose qu'on a faite / lo último que hicimos
     letztes mal / letzte mal / letzten mal / letzte sitzung / letzten sitzung / letzte session / letzten session
     wo waren wir / wo war ich / stehen geblieben / stehengeblieben / noch offen / noch zu tun
-    dernière fois / dernière session / en étions-nous / en était-on / on en était / reste à faire
+    dernière fois / dernière session / en étions-nous / nous en étions / en était-on / on en était / reste à faire
     última vez / última sesión / nos quedamos / nos habíamos quedado / queda por hacer / sigue pendiente
 """
 _LAST_SESSION: Final = tuple(
@@ -73,6 +79,7 @@ _LAST_SESSION: Final = tuple(
 )
 """What asks for the end of the last session, if nothing else is asked for."""
 _RESUMING: Final = """
+    mach mache machen reprenons reprends reprendre là donde retomemos lass
     remind let's continue continuing continued resume pick picking again please hey hi hello ok okay so now open
     stop stopped still unfinished left erinnere mich bitte beim weiter weitermachen nochmal hallo letzten offen
     rappelle-moi rappelle s'il plaît où continuons bonjour dónde recuérdame recuerda favor sigamos continuemos hola
@@ -90,7 +97,7 @@ class Intent(NamedTuple):
     ``content_query`` is the same in lower case and without punctuation if the time came from the query.
     ``is_requested``: the caller sent the window, so nothing outside it is an answer. ``topic``: the words that say more
     than that the caller asks what happened, shortened. ``may_list``: if they match nothing in the window, what happened
-    in it is listed.
+    in it is listed. ``words``: those of the topic, whole. ``resumes``: nothing else is asked than how work goes on.
     """
 
     mode: TimeMode
@@ -101,6 +108,8 @@ class Intent(NamedTuple):
     is_requested: bool
     topic: tuple[str, ...] = ()
     may_list: bool = False
+    words: tuple[str, ...] = ()
+    resumes: bool = False
 
 
 def intent_of_request(query: str, window: Window, facets: Sequence[TimeFacet] | None, mode: str | None) -> Intent:
@@ -126,14 +135,17 @@ def intent_of_query(query: str, now: datetime) -> Intent | None:
     window = window_of(phrase, now.tzinfo)
     if phrase.is_since:
         window = Window(window.start_ms, max(window.end_ms, ms_of(now) + 1))
-    asks = _content(phrase.rest, _EMPTY_WORDS)
+    resumes = asks_for_last_session(phrase.rest)
+    asks = [] if resumes else _content(phrase.rest, _EMPTY_WORDS)
+    words = tuple(_core(token).lower() for token in asks)
     topic = asks
     if phrase.kind is PhraseKind.EXACT:
         topic = [token for token in _content(phrase.rest, WEAK_WORDS) if _core(token).lower() not in _BESIDE_DAYS]
     elif topic or (phrase.is_limit and not phrase.is_since):
         may_list = phrase.is_since or not phrase.is_limit
+        stems = _stems(topic)
         return Intent(
-            "auto", query, query, window, ("captured",), is_requested=False, topic=_stems(topic), may_list=may_list
+            "auto", query, query, window, ("captured",), is_requested=False, topic=stems, may_list=may_list, words=words
         )
     shown = " ".join(_core(token).lower() for token in topic)
     return Intent(
@@ -145,6 +157,8 @@ def intent_of_query(query: str, now: datetime) -> Intent | None:
         is_requested=False,
         topic=_stems(asks),
         may_list=True,
+        words=words,
+        resumes=resumes,
     )
 
 

@@ -195,7 +195,10 @@ def _calendar_unit(text: _Words, at: int) -> tuple[int, Days] | None:
     if follows in MONTH_NAMES:
         return at + 2, _latest_month(text, month_number(follows), this_counts=not back)
     unit = _UNITS.get(follows)
-    if unit == "week" and word == "past":
+    is_up_to_now = word == "past" or (
+        word == "last" and text.at(at - 1) == "the" and text.at(at - 2) in {"over", "during"}
+    )
+    if unit == "week" and is_up_to_now:
         return at + 2, (text.today - 7 * _DAY, text.today + _DAY)
     return None if unit is None else _of(at + 2, _unit_back(text.today, unit, back))
 

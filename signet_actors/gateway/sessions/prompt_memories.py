@@ -25,7 +25,7 @@ from signet_actors.domain.session_inject import (
     session_line,
     turn_item,
 )
-from signet_actors.domain.temporal.intent import asks_for_last_session
+from signet_actors.domain.temporal.questions import MAX_CHARS, topic_of_time
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.transcripts.excerpts import shortened_conversation
 from signet_actors.domain.versions import Dated, are_alike, newest_versions
@@ -48,13 +48,6 @@ ENOUGH: Final = 2
 TURN_RELEVANCE: Final = 0.8
 """Turns are found by their words alone, so they must answer more surely."""
 MAX_SPANS: Final = 3
-MAX_DAY_CHARS: Final = 200
-"""A question about a day is not longer."""
-_DOING: Final = """
-    we i us our my did done happened wir ich uns passiert gemacht nous je fait avons hicimos hice pasó
-"""
-DOING: Final = frozenset(_DOING.split())
-"""Words of a question about what was done; without one it asks for a date."""
 NEARLY: Final = 0.8
 """Memories with so much of the relevance of the best one are given with it."""
 VERSIONS: Final = 3
@@ -63,24 +56,28 @@ MAX_FOUND: Final = 200
 
 
 async def sessions_of_day(call: Call[UserPromptRequest], prompt: str, terms: PromptTerms) -> UserPromptReply | None:
-    """Return the reply to a prompt that asks only what was done at a time: the sessions of the project then.
+    """Return the reply to a prompt that asks what was done at a time: the sessions of the project then.
 
-    None if it asks for anything else, or if there is none.
+    Those come first that speak of the topic of the question. None if none does, if there is no session, or if the
+    prompt asks for anything else.
     """
     project, state = call.request.project, call.state
-    prompt = said_by_user(prompt[: 2 * MAX_DAY_CHARS])
-    if project is None or len(prompt) > MAX_DAY_CHARS:
+    prompt = said_by_user(prompt[: 2 * MAX_CHARS])
+    if project is None or len(prompt) > MAX_CHARS:
         return None
     now_ms = state.clock.wall_ms()
     intent = recall_intent(prompt, RecallFields(), None, now_ms=now_ms, date_boost=True)
-    if intent is None or intent.topic or not intent.may_list or not await call.is_owner():
+    topic = topic_of_time(prompt, intent)
+    if intent is None or topic is None or not await call.is_owner():
         return None
-    if not asks_for_last_session(prompt) and DOING.isdisjoint(words_of(prompt)):
-        return None
-    window = intent.window
-    start, end = iso(window.start_ms), iso(window.end_ms)
-    query = ListSpans(start, end, call.read, MAX_SPANS, project=project, with_ends=True, unasked=True)
-    spans = [span for span in (await call.ask_searcher(query)).spans if span.session_key != call.session_key]
+    start, end = iso(intent.window.start_ms), iso(intent.window.end_ms)
+    query = ListSpans(start, end, call.read, MAX_SPANS, topic, project=project, with_ends=True, unasked=True)
+    spans = (await call.ask_searcher(query)).spans
+    if topic and spans:
+        others = (await call.ask_searcher(msgspec.structs.replace(query, words=""))).spans
+        told = {span.session_key for span in spans}
+        spans = [*spans, *(span for span in others if span.session_key not in told)][:MAX_SPANS]
+    spans = [span for span in spans if span.session_key != call.session_key]
     settings = state.config.hooks.user_prompt_submit
     chars = min(settings.max_inject_chars, call.request.max_inject_chars or settings.max_inject_chars)
     items = []
