@@ -155,7 +155,7 @@ class SignetGroup(click.Group):
         except click.exceptions.NoArgsIsHelpError:  # its message is the help of the group, which click has laid out
             raise
         except click.UsageError as error:
-            message = error.format_message() + _similar_choice(error)
+            message = error.format_message() + _similar_choice(error) + _before_dash(error)
             shown = wrapped(message, taken=len("Error: ")) if sys.stderr.isatty() else message
             raise click.UsageError(shown, error.ctx) from error
         except SignetError as error:
@@ -183,6 +183,14 @@ def _similar_choice(error: click.UsageError) -> str:
     close = [choice for choice in choices if given and choice.startswith(given)][:1]
     close = close or difflib.get_close_matches(given, choices, n=1)
     return f" Did you mean {close[0]}?" if close else ""
+
+
+def _before_dash(error: click.UsageError) -> str:
+    """Return how to give a text that begins with a dash, to a command that takes a text."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return ""
+    given = {each.name for each in error.ctx.command.params if isinstance(each, click.Argument) and each.nargs == -1}
+    return " Put `--` before a text that begins with a dash." if given & {"text", "query", "words"} else ""
 
 
 def report(error: SignetError, invocation: Invocation) -> None:

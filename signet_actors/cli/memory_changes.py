@@ -106,14 +106,18 @@ def edit(
     told = "has these values already." if is_same else f"(version {answer.body.get('newVersion')})."
     invocation.print_done(answer, f"{'' if is_same else 'Updated '}{short_id(memory_id, named)} {told}")
     if not invocation.as_json:
+        if parts := answer.body.get("otherParts"):
+            stay = "stays as it was" if len(parts) == 1 else "stay as they were"
+            print_message(f"It is a part of a longer text, of which {counted(len(parts), 'other part')} {stay}.")
         print_unusual_type(given["type"])
 
 
 @command(agent=True)
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.option("--whole", is_flag=True, help="Of a part of a long text: recover all its parts.")
 @reason_option("recovered on the command line")
 @version_option()
-def recover(invocation: Invocation, ids: tuple[str, ...], reason: str, if_version: int | None) -> None:
+def recover(invocation: Invocation, ids: tuple[str, ...], whole: bool, reason: str, if_version: int | None) -> None:
     """Recover deleted memories.
 
     Possible for 30 days after the deletion; `signet list --deleted` shows the candidates. Of several, one that cannot
@@ -123,14 +127,14 @@ def recover(invocation: Invocation, ids: tuple[str, ...], reason: str, if_versio
         raise click.UsageError("--if-version goes with exactly one ID")
     client = invocation.client()
     found = [full_id(client, given, deleted=True) for given in ids]
-    body = {"reason": reason, "if_version": if_version}
+    body = {"reason": reason, "if_version": if_version, "whole": whole or None}
     if len(found) == 1:
         answer = _applied(client, "POST", found[0], "/recover", body, "recovered")
         invocation.print_done(
             answer, f"Recovered {short_id(found[0], ids[0])} (version {answer.body.get('newVersion')})."
         )
         if not invocation.as_json:
-            _print_facts(answer.body, "recoveredWith", "Recovered")
+            _print_facts(answer.body, "recoveredWith", "Recovered", whole=whole)
         return
     recovered: list[dict[str, Any]] = []
     refused: list[dict[str, Any]] = []
@@ -150,7 +154,7 @@ def recover(invocation: Invocation, ids: tuple[str, ...], reason: str, if_versio
         recovered.append(answer.body)
         if not invocation.as_json:
             print_result(f"Recovered {memory_id} (version {answer.body.get('newVersion')}).")
-            _print_facts(answer.body, "recoveredWith", "Recovered")
+            _print_facts(answer.body, "recoveredWith", "Recovered", whole=whole)
     if invocation.as_json:
         print_json({"recovered": recovered, "refused": refused})
     if refused:
@@ -184,6 +188,7 @@ BATCH_LIMIT = 200
 EDITED = ("updated", "no_changes")
 SHOWN_IN_FULL = 30
 SESSIONS_SHOWN = 5
+TEXT_SHOWN = 100
 SELECTION = ("query", "type", "who", "source_type", "since", "until")
 """The options that select memories, beside ``--tags``."""
 
@@ -202,6 +207,7 @@ SELECTION = ("query", "type", "who", "source_type", "since", "until")
 @version_option("With one ID: delete it only if it still has this version.")
 @click.option("--force", is_flag=True, help="With one ID: delete it even if it is pinned; it is recoverable.")
 @click.option("--permanently", is_flag=True, help="Delete for good, pinned memories too; nothing is recoverable.")
+@click.option("--whole", is_flag=True, help="With one ID, of a part of a long text: forget all its parts.")
 @click.option("--preview", is_flag=True, help="Only show what would be deleted.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 def forget(invocation: Invocation, ids: tuple[str, ...], tags: tuple[str, ...], limit: int, **given: Any) -> None:
@@ -224,15 +230,19 @@ def forget(invocation: Invocation, ids: tuple[str, ...], tags: tuple[str, ...], 
         raise click.UsageError("--if-version goes with exactly one ID, and not with --permanently")
     if wanted.force and (len(ids) != 1 or wanted.permanently):
         raise click.UsageError("--force goes with exactly one ID; --permanently deletes pinned memories too, for good")
+    if wanted.whole and len(ids) != 1:
+        raise click.UsageError("--whole goes with exactly one ID")
     if len(ids) > BATCH_LIMIT:
         raise click.UsageError(f"at most {BATCH_LIMIT} IDs at a time")
     client = wanted.client
     try:
-        whole = [full_id(client, one) for one in ids]
+        found = [full_id(client, one) for one in ids]
         if len(ids) == 1 and not wanted.preview and not wanted.permanently:
-            wanted.forget_one(whole[0], short_id(whole[0], ids[0]))
+            wanted.forget_one(found[0], short_id(found[0], ids[0]))
         elif ids:
-            wanted.forget_all({"ids": list(dict.fromkeys(whole)), "limit": BATCH_LIMIT})
+            if wanted.whole:
+                found = wanted.parts_of(found[0])
+            wanted.forget_all({"ids": list(dict.fromkeys(found)), "limit": BATCH_LIMIT})
         else:
             wanted.forget_all({"limit": limit, **selection})
     except (UnusableId, RequestRefused) as error:
@@ -253,6 +263,7 @@ class _Forgetting:
     if_version: int | None
     force: bool
     permanently: bool
+    whole: bool
     preview: bool
     yes: bool
 
@@ -278,14 +289,21 @@ class _Forgetting:
             named = " ".join(map(shlex.quote, summaries[:BATCH_LIMIT]))
             print_message(self.invocation.advice(f"{what}: `signet forget {named}` forgets {them}."))
 
+    def parts_of(self, memory_id: str) -> list[str]:
+        """Return the ids of the live parts of the text of the memory, or its own; as many as one request may have."""
+        with named_if_unknown(memory_id):
+            answer = self.client.get(memory_path(memory_id), withParts=True)
+        return [part["id"] for part in answer.records("parts")][:BATCH_LIMIT] if "parts" in answer.body else [memory_id]
+
     def forget_one(self, memory_id: str, shown: str) -> None:
         """Forget a memory, which is ``shown`` by this id. Raises RequestRefused for the answer no."""
         if_version = self.if_version
         if not self.yes:
             with named_if_unknown(memory_id):
-                found = self.client.get(memory_path(memory_id))
+                found = self.client.get(memory_path(memory_id), withParts=True)
             found.text("content")
             memory = found.body
+            others = len(memory.get("parts") or ()) - 1
             if memory.get("pinned") and not self.force:
                 raise RequestRefused(
                     f"{shown} is pinned; `signet forget {shown} --force` forgets it, and it is recoverable",
@@ -294,17 +312,21 @@ class _Forgetting:
             pinned = ", pinned" if memory.get("pinned") else ""
             pinned += f", project {project_name(memory)}" if memory.get("project") else ""
             print_message(f"{shown} ({one_line(memory.get('type'))}{pinned}): {one_line(memory.get('content'), 300)}")
+            if others > 0 and not self.whole:
+                print_message(f"It is a part of a longer text of {others + 1} parts; --whole forgets all of them.")
             if_version = if_version or memory.get("version")
-            require_confirmation("Forget it?", "nothing was deleted")
-        body = {"reason": self.reason, "force": self.force, "if_version": if_version}
+            with_others = f" and its {counted(others, 'other part')}" if self.whole and others > 0 else ""
+            require_confirmation(f"Forget it{with_others}?", "nothing was deleted")
+        body = {"reason": self.reason, "force": self.force, "if_version": if_version, "whole": self.whole or None}
         with named_if_unknown(memory_id):
             answer = self.client.send("DELETE", memory_path(memory_id), body)
         answer.confirm("status", "deleted")
         if self.invocation.as_json:
             print_answer(answer)
         else:
-            print_result(self.invocation.advice(f"Forgot {shown}; `signet recover {shown}` brings it back."))
-            _print_said_in(self.invocation, answer.body)
+            recover = f"`signet recover {shown}{' --whole' * self.whole}`"
+            print_result(self.invocation.advice(f"Forgot {shown}; {recover} brings it back."))
+            _print_said_in(self.invocation, answer.body, whole=self.whole)
 
     def forget_all(self, chosen: dict[str, Any]) -> None:
         """Forget the chosen memories after a preview. Raises RequestRefused for the answer no."""
@@ -328,6 +350,7 @@ class _Forgetting:
         if self.preview:
             _print_candidates(self.client, candidates, to_stderr=False)
             print_message(f"{counted(len(candidates), 'memory')} selected; nothing was deleted")
+            _print_other_parts(self.invocation, answer.body)
             return
         if not self.yes:
             _print_candidates(self.client, candidates, to_stderr=self.invocation.as_json)
@@ -367,17 +390,28 @@ class _Forgetting:
             click.get_current_context().exit(REFUSED)
 
 
-def _print_facts(body: dict[str, Any], field: str, what: str) -> None:
-    """Print which facts shared the fate of the memory that they were made of."""
+def _print_facts(body: dict[str, Any], field: str, what: str, *, whole: bool = False) -> None:
+    """Print which facts shared the fate of the memory that they were made of; with ``whole`` also parts of its text."""
     facts = [one_line(fact) for fact in body.get(field) or ()]
     if facts:
         shown = f"{', '.join(facts[:SESSIONS_SHOWN])}{', …' if facts[SESSIONS_SHOWN:] else ''}"
-        print_message(f"{what} too, because the pipeline had made it of this: {shown}.")
+        why = "as a part of the text or made of it" if whole else "because the pipeline had made it of this"
+        print_message(f"{what} too, {why}: {shown}.")
 
 
-def _print_said_in(invocation: Invocation, body: dict[str, Any]) -> None:
+def _print_other_parts(invocation: Invocation, body: dict[str, Any]) -> None:
+    """Print how many other parts of a long text stay, and the command that forgets them."""
+    parts = [each for each in body.get("otherParts") or () if isinstance(each, str)]
+    if parts:
+        stay, them = ("stays", "it") if len(parts) == 1 else ("stay", "them")
+        told = f"{counted(len(parts), 'other part')} of a longer text {stay}"
+        print_message(invocation.advice(f"{told}: `signet forget {one_line(parts[0])} --whole` forgets {them}."))
+
+
+def _print_said_in(invocation: Invocation, body: dict[str, Any], *, whole: bool = False) -> None:
     """Print what was forgotten with it, and the memories and sessions that still say it."""
-    _print_facts(body, "forgottenWith", "Forgot")
+    _print_facts(body, "forgottenWith", "Forgot", whole=whole)
+    _print_other_parts(invocation, body)
     for field, what, form in (
         ("saidBy", "memories", "Another memory says it or was made of it: `signet forget {}` forgets that."),
         ("saidIn", "sessions", "It was said in a session, whose transcript keeps it: `signet forget {}` erases that."),
@@ -385,8 +419,20 @@ def _print_said_in(invocation: Invocation, body: dict[str, Any]) -> None:
         found = [each for each in body.get(field) or () if isinstance(each, str)]
         for each in found[:SESSIONS_SHOWN]:
             print_message(invocation.advice(form.format(shlex.quote(one_line(each)))))
+            if field == "saidBy" and (described := _described(invocation.client(), each)):
+                print_message(f"  {described}")
         if len(found) > SESSIONS_SHOWN:
             print_message(f"{len(found) - SESSIONS_SHOWN} more {what} say it (--json names them).")
+
+
+def _described(client: DaemonClient, memory_id: str) -> str:
+    """Return the project and the beginning of the text of a memory; nothing of one that is not there any more."""
+    try:
+        memory = client.get(memory_path(memory_id)).body
+    except RequestRefused:
+        return ""
+    project = f"project {project_name(memory)}: " if memory.get("project") else ""
+    return f"{project}{one_line(memory.get('content'), TEXT_SHOWN)}"
 
 
 def _why(status: str) -> str:

@@ -41,6 +41,8 @@ SEPARATOR: Final = " · "
 ANSWERS: Final = 0.5
 """From this relevance on, a memory most likely answers the question (docs/quality.md "Relevance")."""
 TURN: Final = "session_turn"
+CHUNK: Final = "chunk"
+"""The kind of source of a memory that is a part of a longer text."""
 SHOWN_LINES: Final = 6
 SHORT_ID: Final = 13
 """The characters of an id that tell the millisecond in which it was made."""
@@ -188,6 +190,7 @@ def _about(row: Mapping[str, Any], names: Mapping[str, str], lead: str, room: in
         time_text(row.get("created_at")) if lead == "relevance" else "",
         f"recoverable until {time_text(row['recoverable_until'])}" if row.get("recoverable_until") else "",
         f"see the newer {names.get(newer) or one_line(_beginning(newer, 'unknown', [newer]))}" if newer else "",
+        "part of a longer text" if row.get("source_type") == CHUNK else "",
         f"newer than {names.get(older, one_line(older))}" if older else "",
         "pinned" if row.get("pinned") else "",
         project_name(row) if is_session else f"project {project_name(row)}" if row.get("project") else "",

@@ -14,7 +14,7 @@ import click
 
 from signet_actors.cli.connection import DaemonClient, DaemonReply, memory_path, print_answer, print_relations
 from signet_actors.cli.invocation import Invocation, command, page_options, project_option
-from signet_actors.cli.memory_rows import UnusableId, full_id, named_if_unknown, project_name, short_ids
+from signet_actors.cli.memory_rows import CHUNK, UnusableId, full_id, named_if_unknown, project_name, short_ids
 from signet_actors.cli.presentation import (
     cell_count,
     counted,
@@ -34,8 +34,6 @@ from signet_actors.cli.presentation import (
 from signet_actors.cli.tables import Column, print_fields, print_records, print_wrapped
 from signet_actors.errors import ErrorCode, RequestRefused
 
-CHUNK = "chunk"
-"""The kind of source of a memory that is a part of a longer text."""
 RUNS_SHOWN = 20
 FIELDS = (
     *("id", "type", "tags", "importance", "pinned", "who", "project", "scope", "agent_id", "visibility", "source_type"),

@@ -253,10 +253,14 @@ def forget(
     *,
     reason: str,
     force: bool = False,
+    whole: bool = False,
     if_version: int | None = None,
 ) -> Exchange[DeleteReply]:
-    """Forget one memory; ``recover`` brings it back for 30 days. A pinned one needs ``force``. Raises DoesNotExist."""
-    request = DeleteRequest(reason=reason, force=force, if_version=if_version)
+    """Forget one memory; ``recover`` brings it back for 30 days. A pinned one needs ``force``. Raises DoesNotExist.
+
+    ``whole``: if it is a part of a long text, also the other parts.
+    """
+    request = DeleteRequest(reason=reason, force=force, whole=whole, if_version=if_version)
     return (yield from caller.call(DELETE_MEMORY, request, id=id))
 
 
@@ -314,10 +318,15 @@ def recover(
     id: str,  # noqa: A002
     *,
     reason: str,
+    whole: bool = False,
     if_version: int | None = None,
 ) -> Exchange[RecoverReply]:
-    """Bring a forgotten memory back. Raises DoesNotExist, and Conflicting if it is not forgotten."""
-    return (yield from caller.call(RECOVER_MEMORY, RecoverRequest(reason=reason, if_version=if_version), id=id))
+    """Bring a forgotten memory back. Raises DoesNotExist, and Conflicting if it is not forgotten.
+
+    ``whole``: if it is a part of a long text, also the other parts.
+    """
+    request = RecoverRequest(reason=reason, whole=whole, if_version=if_version)
+    return (yield from caller.call(RECOVER_MEMORY, request, id=id))
 
 
 def import_memories(caller: Caller, memories: Iterable[MemoryLine]) -> Exchange[ImportReply]:

@@ -21,7 +21,10 @@ from signet_actors.operations.recall import QueryText
 from signet_actors.operations.request_fields import FilterFields, LongText
 
 BATCH_LIMIT: Final = 200
-FORGOTTEN_WITH: Final = "Ids of the facts that the pipeline had made of it, which are forgotten too"
+FORGOTTEN_WITH: Final = (
+    "Ids of what is forgotten too: the facts that the pipeline had made of it and, with `whole`, the other parts"
+)
+OTHER_PARTS: Final = "Ids of the other live parts of the long text that it is a part of; they stay"
 SAID_BY: Final = "Ids of other memories that say what was forgotten, or that the pipeline had made of it; they stay"
 SAID_IN: Final = "Keys of the sessions whose transcripts say what was forgotten; they keep it until they are erased"
 
@@ -75,6 +78,7 @@ class ForgetPreviewReply(msgspec.Struct, frozen=True, rename="camel"):
     requires_confirm: bool
     confirm_token: str
     candidates: list[ForgetCandidate]
+    other_parts: Annotated[list[str], Meta(description=OTHER_PARTS)] | UnsetType = UNSET
     mode: Literal["preview"] = "preview"
 
 
@@ -96,6 +100,7 @@ class ForgetReply(msgspec.Struct, frozen=True, rename="camel"):
     results: list[ForgetResult]
     mode: Literal["execute"] = "execute"
     forgotten_with: Annotated[list[str], Meta(description=FORGOTTEN_WITH)] | UnsetType = UNSET
+    other_parts: Annotated[list[str], Meta(description=OTHER_PARTS)] | UnsetType = UNSET
     said_by: Annotated[list[str], Meta(description=SAID_BY)] | UnsetType = UNSET
     said_in: Annotated[list[str], Meta(description=SAID_IN)] | UnsetType = UNSET
 

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Content, Flag, MemoryType, Tags, Version
-from signet_actors.operations.forget import FORGOTTEN_WITH, SAID_BY, SAID_IN
+from signet_actors.operations.forget import FORGOTTEN_WITH, OTHER_PARTS, SAID_BY, SAID_IN
 from signet_actors.operations.operation import EXAMPLE_MEMORY, Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import TYPE_FOR_MODELS, CallerFields, Importance, LongText
@@ -22,6 +22,9 @@ NewTags = Annotated[tuple[str, ...], Tags(null=()), Meta(description="An array, 
 NewType = Annotated[str, MemoryType()]
 NewContent = Annotated[str, Content()]
 IfVersion = Annotated[int, Version(), Meta(description="Refuse unless this is the current version")]
+
+
+WHOLE: Final = "if the memory is a part of a long text, the same for all of its other parts"
 
 
 class PatchRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True):
@@ -45,6 +48,7 @@ class PatchReply(msgspec.Struct, frozen=True, rename="camel"):
     new_version: int | UnsetType = UNSET
     content_changed: bool = False
     embedded: bool | UnsetType = UNSET
+    other_parts: Annotated[list[str], Meta(description=OTHER_PARTS)] | UnsetType = UNSET
     redacted: Literal[True] | UnsetType = UNSET
     redactions: list[str] | UnsetType = UNSET
     success: Literal[True] = True
@@ -55,6 +59,7 @@ class DeleteRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True)
 
     reason: Annotated[LongText, Meta(description="Reason; required in the body or in the query")]
     force: Annotated[bool, Flag(), Meta(description="true: delete the memory even if it is pinned")] = False
+    whole: Annotated[bool, Flag(), Meta(description=f"true: {WHOLE}, except pinned ones without force")] = False
     if_version: IfVersion | None = None
 
 
@@ -66,6 +71,7 @@ class DeleteReply(msgspec.Struct, frozen=True, rename="camel"):
     current_version: int | UnsetType | None = UNSET
     new_version: int | UnsetType = UNSET
     forgotten_with: Annotated[list[str], Meta(description=FORGOTTEN_WITH)] | UnsetType = UNSET
+    other_parts: Annotated[list[str], Meta(description=OTHER_PARTS)] | UnsetType = UNSET
     said_by: Annotated[list[str], Meta(description=SAID_BY)] | UnsetType = UNSET
     said_in: Annotated[list[str], Meta(description=SAID_IN)] | UnsetType = UNSET
     success: Literal[True] = True
@@ -75,6 +81,7 @@ class RecoverRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True
     """Why to recover; each field may be in the query instead."""
 
     reason: Annotated[LongText, Meta(description="Reason; required in the body or in the query")]
+    whole: Annotated[bool, Flag(), Meta(description=f"true: {WHOLE}")] = False
     if_version: IfVersion | None = None
 
 
@@ -87,7 +94,10 @@ class RecoverReply(msgspec.Struct, frozen=True, rename="camel"):
     current_version: int | UnsetType | None = UNSET
     new_version: int | UnsetType = UNSET
     recovered_with: (
-        Annotated[list[str], Meta(description="Ids of the facts that had been forgotten with it")] | UnsetType
+        Annotated[
+            list[str], Meta(description="Ids of the facts that had been forgotten with it and, with `whole`, of parts")
+        ]
+        | UnsetType
     ) = UNSET
 
 
@@ -128,7 +138,7 @@ PATCH_MEMORY: Final[Operation[PatchRequest, PatchReply]] = Operation(
         name="memory_modify",
         title="Change a memory",
         description="Correct a stored memory: give its id, the fields to change and a reason. The former content stays "
-        "in the history.",
+        "in the history. otherParts: the memory is a part of a longer text, whose other parts stay as they are.",
         fields={
             "id": "The id of the memory, or the beginning of it that your context shows",
             "reason": "Why; the history keeps it",
@@ -138,7 +148,7 @@ PATCH_MEMORY: Final[Operation[PatchRequest, PatchReply]] = Operation(
             "importance": "",
             "pinned": "true: keep it always; only the user can unpin a memory",
         },
-        shown=dict.fromkeys(("id", "status", "redacted", "redactions"), ()),
+        shown=dict.fromkeys(("id", "status", "otherParts", "redacted", "redactions"), ()),
         destructive=True,
     ),
 )
@@ -163,14 +173,16 @@ DELETE_MEMORY: Final[Operation[DeleteRequest, DeleteReply]] = Operation(
         name="memory_forget",
         title="Forget a memory",
         description="Forget one memory by its id, because it is wrong or no longer true. It can be recovered for some "
-        "time. To correct a memory, use memory_modify instead. forgottenWith: facts made of it, forgotten too. saidBy: "
-        "other memories that say it. saidIn: sessions whose transcript still says it, until the user erases them with "
-        "`signet forget SESSION`.",
+        "time. To correct a memory, use memory_modify instead. forgottenWith: what was forgotten too. otherParts: the "
+        "other parts of the longer text that it is a part of, which stay: call again with one of these and `whole` to "
+        "forget them all. saidBy: other memories that say it. saidIn: sessions whose transcript still says it, until "
+        "the user erases them with `signet forget SESSION`.",
         fields={
             "id": "The id of the memory, or the beginning of it that your context shows",
             "reason": "Why; the history keeps it",
+            "whole": "true: if it is a part of a longer text, forget all of its parts",
         },
-        shown=dict.fromkeys(("id", "status", "forgottenWith", "saidBy", "saidIn"), ()),
+        shown=dict.fromkeys(("id", "status", "forgottenWith", "otherParts", "saidBy", "saidIn"), ()),
         destructive=True,
     ),
 )

@@ -298,7 +298,8 @@ RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
         title="Search memory",
         description="Search the long-term memory with a question in plain words. Returns what answers it, best first; "
         "`relevance` (0 to 1) tells how likely. If nothing has 0.5 or more, the three nearest with a warning. A memory "
-        "of a project names it (`project`), which may be another one than yours. A result of the type session_turn was "
+        "of a project names it (`project`), which may be another one than yours. One with the source_type chunk is a "
+        "part of a longer text. A result of the type session_turn was "
         "said in an earlier session: session_search with its session_key finds more of that session.",
         fields={
             "query": "A question or a statement in plain words; names, paths and ticket numbers are found exactly",
@@ -327,6 +328,7 @@ RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
                     "project",
                     "created_at",
                     "newer_id",
+                    "source_type",
                 ),
                 *("subject_id", "temporal_start_at", "temporal_end_at", "session_key", "already_recalled"),
             ),

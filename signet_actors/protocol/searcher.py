@@ -416,12 +416,14 @@ class ForgetCandidatesFound(Message, frozen=True, tag="searcher.forget_candidate
     """The candidates, best first, without ids that do not exist or that the caller may not read.
 
     ``matching`` counts the matches before the limit, up to ``forget_budget.CONFIRM_ABOVE`` + 1 if the limit is lower.
-    ``deletions`` lists what batch forgets deleted lately, see ``domain.forget_budget``.
+    ``deletions`` lists what batch forgets deleted lately, see ``domain.forget_budget``. ``parts``: of the long texts
+    that candidates are parts of, the other live parts.
     """
 
     candidates: list[ForgetCandidate]
     matching: int = 0
     deletions: list[tuple[int, int]] = []
+    parts: list[str] = []
 
 
 class FindForgetCandidates(Request[ForgetCandidatesFound], frozen=True, tag="searcher.find_forget_candidates"):

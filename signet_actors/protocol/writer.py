@@ -216,7 +216,7 @@ class Modified(Message, frozen=True, tag="writer.modified", omit_defaults=True):
     """Outcome of a patch.
 
     ``status``: updated, no_changes, not_found, deleted, version_conflict, duplicate_content_hash,
-    autonomous_unpin_denied.
+    autonomous_unpin_denied. ``parts``: of a part of a long text whose content changed, its other live parts.
     """
 
     id: str
@@ -226,6 +226,7 @@ class Modified(Message, frozen=True, tag="writer.modified", omit_defaults=True):
     content_changed: bool = False
     embedded: bool = False
     duplicate_memory_id: str | None = None
+    parts: list[str] = []
 
 
 class MemoryPatch(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -273,7 +274,7 @@ class Forgotten(Message, frozen=True, tag="writer.forgotten", omit_defaults=True
 
     ``status``: deleted, not_found, already_deleted, version_conflict, pinned_requires_force, autonomous_force_denied. A
     hard delete replies ``deleted`` with ``new_version`` None. ``facts``: what was deleted with it, because the pipeline
-    had made it of this memory.
+    had made it of this memory, or as a part of the same long text. ``parts``: the live parts of the text that stay.
     """
 
     id: str
@@ -281,10 +282,14 @@ class Forgotten(Message, frozen=True, tag="writer.forgotten", omit_defaults=True
     current_version: int | None = None
     new_version: int | None = None
     facts: list[str] = []
+    parts: list[str] = []
 
 
 class ForgetMemory(KeyedRequest[Forgotten], frozen=True, tag="writer.forget_memory"):
-    """Soft-delete one memory; ``force`` allows it for a pinned one (docs/decisions.md 38)."""
+    """Soft-delete one memory; ``force`` allows it for a pinned one (docs/decisions.md 38).
+
+    ``whole``: also the other parts of the long text that it is a part of.
+    """
 
     id: str
     reason: str
@@ -292,6 +297,7 @@ class ForgetMemory(KeyedRequest[Forgotten], frozen=True, tag="writer.forget_memo
     force: bool = False
     if_version: int | None = None
     read: ReadScope = ReadScope()
+    whole: bool = False
 
 
 class ForgetTarget(msgspec.Struct, frozen=True):
@@ -346,13 +352,14 @@ class Recovered(Message, frozen=True, tag="writer.recovered", omit_defaults=True
 
 
 class RecoverMemory(KeyedRequest[Recovered], frozen=True, tag="writer.recover_memory"):
-    """Undo a soft deletion within the retention window."""
+    """Undo a soft deletion within the retention window; ``whole``: also of the other parts of its long text."""
 
     id: str
     reason: str
     principal: Principal
     if_version: int | None = None
     read: ReadScope = ReadScope()
+    whole: bool = False
 
 
 class TouchMemories(Message, frozen=True, tag="writer.touch_memories"):

@@ -574,6 +574,46 @@ class TestForget:
             "1 more memories say it (--json names them).",
         ]
 
+    @pytest.mark.parametrize(
+        ("memory", "told"),
+        [
+            ({"content": "Use the\nvault", "project": "/home/a/mob"}, "  project mob: Use the vault"),
+            ({"content": "x" * 300, "project": None}, f"  {'x' * 99}…"),
+        ],
+    )
+    def test_what_still_says_it_is_described(
+        self, daemon: ScriptedDaemon, signet: Callable[..., Result], memory: dict[str, Any], told: str
+    ) -> None:
+        daemon.on("DELETE", f"/api/memory/{ID}", {"id": ID, "status": "deleted", "saidBy": [OTHER]})
+        daemon.on("GET", f"/api/memory/{OTHER}", {"id": OTHER, **memory})
+        assert signet("forget", ID, "--yes").stderr.splitlines()[1:] == [told]
+
+    def test_the_other_parts_of_a_long_text_are_counted_with_the_command_that_forgets_them(
+        self, daemon: ScriptedDaemon, signet: Callable[..., Result]
+    ) -> None:
+        named = {"otherParts": ["one", "two"]}
+        daemon.on("DELETE", f"/api/memory/{ID}", {"id": ID, "status": "deleted", **named})
+        candidates = [{"id": ID, "score": 1.0, "pinned": False, "version": 1}]
+        preview = {"mode": "preview", "confirmToken": "T", "candidates": candidates, **named}
+        daemon.on("POST", "/api/memory/forget", preview)
+        daemon.on("GET", f"/api/memory/{ID}", {**MEMORY, "id": ID})
+        stay = f"2 other parts of a longer text stay: `signet --url {daemon.url} forget one --whole` forgets them."
+        assert signet("forget", ID, "--yes").stderr.splitlines() == [stay]
+        assert signet("forget", ID, "--preview").stderr.splitlines()[-1] == stay
+        daemon.on("PATCH", f"/api/memory/{ID}", {"id": ID, "status": "updated", "newVersion": 2, **named})
+        edited = signet("edit", ID, "--content", "x").stderr
+        assert "part of a longer text, of which 2 other parts stay as they were" in edited
+
+    @pytest.mark.parametrize("whole", [False, True])
+    def test_the_question_about_a_part_of_a_long_text_says_so(
+        self, daemon: ScriptedDaemon, signet: Callable[..., Result], whole: bool
+    ) -> None:
+        parts = [{"id": ID, "content": "One."}, {"id": OTHER, "content": "Two."}]
+        daemon.on("GET", f"/api/memory/{ID}", {**MEMORY, "source_type": "chunk", "parts": parts})
+        asked = signet("forget", ID, *(["--whole"] * whole), stdin="n\n")
+        assert ("--whole forgets all of them" in asked.stderr) != whole
+        assert ("Forget it and its 1 other part?" in asked.output) == whole
+
     def test_a_fact_that_was_recovered_with_its_memory_is_named_and_not_recovered_twice(
         self, daemon: ScriptedDaemon, signet: Callable[..., Result]
     ) -> None:
@@ -591,7 +631,15 @@ class TestForget:
         assert [asked.body["mode"] for asked in daemon.asked if asked.body] == ["preview"]
 
     @pytest.mark.parametrize(
-        "arguments", [(), (ID, "--query", "x"), (ID, OTHER, "--if-version", "1"), tuple(map(str, range(201)))]
+        "arguments",
+        [
+            (),
+            (ID, "--query", "x"),
+            (ID, OTHER, "--if-version", "1"),
+            (ID, OTHER, "--whole"),
+            ("--type", "fact", "--whole"),
+            tuple(map(str, range(201))),
+        ],
     )
     def test_an_unclear_wish_is_a_usage_error(
         self, daemon: ScriptedDaemon, signet: Callable[..., Result], arguments: tuple[str, ...]
@@ -801,3 +849,15 @@ def test_help_imports_no_slow_modules() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30)
     assert done.stderr == "[]\n"
     assert "remember" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["remember", "recall", "search"])
+@pytest.mark.parametrize("text", ["--no-verify must never be used", "-x is slow", "--force"])
+def test_a_text_that_looks_like_an_option_is_answered_with_how_to_give_it(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], name: str, text: str
+) -> None:
+    refused = signet(name, text)
+    assert refused.exit_code == 2
+    assert "Put `--` before a text that begins with a dash." in refused.stderr
+    assert "begins with a dash" not in signet("forget", "--frce").stderr
+    assert daemon.asked == []

@@ -75,6 +75,7 @@ async def forget(call: Call[ForgetRequest]) -> HttpResponse:
                 candidates=[
                     msgspec.structs.replace(candidate, score=round(candidate.score, 3)) for candidate in candidates
                 ],
+                other_parts=found.parts or UNSET,
             )
         )
 
@@ -112,13 +113,16 @@ async def forget(call: Call[ForgetRequest]) -> HttpResponse:
     ]
     deleted = sum(outcome.status == "deleted" for outcome in done.results)
     facts = [fact for outcome in done.results for fact in outcome.facts]
+    gone = {*facts, *(outcome.id for outcome in done.results if outcome.status == "deleted")}
+    parts = dict.fromkeys(part for outcome in done.results for part in outcome.parts if part not in gone)
     return HttpResponse(
         ForgetReply(
             requested=len(results),
             deleted=deleted,
             results=results,
             forgotten_with=facts or UNSET,
-            said_by=([each for each in said_by if each not in facts] if deleted else []) or UNSET,
+            other_parts=[*parts] or UNSET,
+            said_by=([each for each in said_by if each not in {*facts, *parts}] if deleted else []) or UNSET,
             said_in=(said_in if deleted else []) or UNSET,
         )
     )

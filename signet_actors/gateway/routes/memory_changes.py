@@ -61,6 +61,7 @@ async def patch_memory(call: Call[PatchRequest]) -> HttpResponse:
             new_version=_or_unset(done.new_version),
             content_changed=done.content_changed,
             embedded=embedded if done.content_changed else UNSET,
+            other_parts=done.parts or UNSET,
             redacted=redaction.redacted,
             redactions=redaction.redactions,
         )
@@ -124,18 +125,21 @@ async def delete_memory(call: Call[DeleteRequest]) -> HttpResponse:
             force=call.request.force,
             if_version=call.request.if_version,
             read=call.read,
+            whole=call.request.whole,
         )
     )
     if done.status != "deleted":
         return outcome_response(done.id, done.status, current_version=done.current_version)
-    said_by, said_in = await find_saying(call, (done.id,))
+    parts = {*done.facts, *done.parts}
+    said_by, said_in = await find_saying(call, (done.id, *(done.facts if call.request.whole else ())))
     return HttpResponse(
         DeleteReply(
             id=done.id,
             current_version=_or_unset(done.current_version),
             new_version=_or_unset(done.new_version),
             forgotten_with=done.facts or UNSET,
-            said_by=said_by or UNSET,
+            other_parts=done.parts or UNSET,
+            said_by=[each for each in said_by if each not in parts] or UNSET,
             said_in=said_in or UNSET,
         )
     )
@@ -150,6 +154,7 @@ async def recover_memory(call: Call[RecoverRequest]) -> HttpResponse:
             principal=call.principal,
             if_version=call.request.if_version,
             read=call.read,
+            whole=call.request.whole,
         )
     )
     if done.status != "recovered":

@@ -13,6 +13,7 @@ from signet_actors.operations.forget import ForgetCandidate
 from signet_actors.protocol.searcher import FindForgetCandidates, ForgetCandidatesFound
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import forget as stored
+from signet_actors.store.reads.memories import other_parts
 
 
 def candidates(snapshot: Snapshot, query: FindForgetCandidates) -> ForgetCandidatesFound:
@@ -38,6 +39,7 @@ def candidates(snapshot: Snapshot, query: FindForgetCandidates) -> ForgetCandida
         candidates=[ForgetCandidate(row.id, _score(row.rank), bool(row.pinned), row.version) for row in found],
         matching=count,
         deletions=parse_deletions(stored.recorded_deletions(snapshot)),
+        parts=other_parts(snapshot, [row.id for row in found], query.read),
     )
 
 

@@ -24,6 +24,11 @@ _ONE = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}}"
 _BY_PREFIX = f"SELECT {_SIZED} FROM memories m WHERE {{}} ORDER BY m.id LIMIT :limit"
 _IDS_BY_PREFIX = "SELECT m.id FROM memories m WHERE {} ORDER BY m.id LIMIT :limit"
 _PARTS = f"SELECT m.seq, m.id FROM memories m WHERE m.source_id = :group AND m.source_type = '{CHUNK}' AND {{}}"
+_OTHER_PARTS = (
+    f"SELECT m.id FROM memories m WHERE m.source_type = '{CHUNK}' AND m.source_id IN"
+    f" (SELECT c.source_id FROM memories c WHERE c.id IN ({{0}}) AND c.source_type = '{CHUNK}')"
+    " AND m.id NOT IN ({0}) AND {1} ORDER BY m.seq"
+)
 _EXISTS = "SELECT 1 FROM memories m WHERE m.id = :id AND {}"
 _SEQ = "SELECT m.seq FROM memories m WHERE m.id = :id AND m.is_deleted = 0 AND {}"
 _VERSIONS = "SELECT m.id, m.version, m.last_accessed FROM memories m WHERE m.id IN ({})"
@@ -101,6 +106,14 @@ def readable_parts(snapshot: Snapshot, group_id: str, read: ReadScope) -> list[t
     rows = snapshot.rows(_PARTS.format(where) + " ORDER BY m.seq", {**bindings, "group": group_id})
     texts = contents_that_fit(snapshot, [seq for seq, _ in rows])
     return [(memory_id, texts.get(seq)) for seq, memory_id in rows]
+
+
+def other_parts(snapshot: Snapshot, ids: Sequence[str], read: ReadScope) -> list[str]:
+    """Return the other live parts of the long texts that these memories are parts of, in order, in any scope."""
+    where, bindings = conjunction((_LIVE, {}), readable_in_any_scope(snapshot, read.agent_id))
+    members = snapshot.dialect.members("ids")
+    rows = snapshot.rows(_OTHER_PARTS.format(members, where), {**bindings, "ids": snapshot.dialect.listed(ids)})
+    return [memory_id for (memory_id,) in rows]
 
 
 def is_readable(snapshot: Snapshot, memory_id: str, read: ReadScope) -> bool:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from signet_actors.domain.memories import CHUNK, INTERNAL_SOURCE_TYPES
 from signet_actors.store.engine import Bindings, Insert, WriteTransaction
-from signet_actors.store.writes.memories import SAME_SCOPE, Scope, in_scope
+from signet_actors.store.writes.memories import SAME_SCOPE, Scope, StoredRow, in_scope
 
 
 class Part(NamedTuple):
@@ -63,6 +63,10 @@ _PARTS_BY_KEY: Final = (
     f"{_PART} {SAME_SCOPE} AND m.idempotency_key >= :first AND m.idempotency_key < :end ORDER BY m.seq"
 )
 _PARTS: Final = f"{_PART} m.source_id = :group_id AND m.source_type = '{CHUNK}' AND {SAME_SCOPE} ORDER BY m.seq"
+_OTHER_PARTS: Final = (
+    f"SELECT m.id FROM memories m WHERE m.source_id = :group_id AND m.source_type = '{CHUNK}' AND {SAME_SCOPE}"
+    " AND m.is_deleted = :deleted AND m.id <> :id ORDER BY m.seq"
+)
 _INSERT_ENTITY: Final = (
     "INSERT INTO entities (id, name, canonical_name, entity_type, agent_id, mentions, created_at, updated_at)"
     " VALUES (:id, :name, :name, :type, :agent_id, :mentions, :now, :now)"
@@ -89,6 +93,14 @@ def hash_of(tx: WriteTransaction, group_id: str) -> str | None:
 def parts(tx: WriteTransaction, scope: Scope, group_id: str) -> list[Part]:
     """Return the chunks of a group in the scope, live or deleted, in order of the text."""
     return _parts(tx, _PARTS, in_scope(scope, group_id=group_id))
+
+
+def other_parts(tx: WriteTransaction, row: StoredRow, *, deleted: bool = False) -> list[str]:
+    """Return the ids of the other live, or ``deleted``, parts of the long text that the row is a part of, in order."""
+    if row.source_type != CHUNK or row.source_id is None:
+        return []
+    scope = in_scope(row.duplicate_scope, group_id=row.source_id, id=row.id, deleted=int(deleted))
+    return [memory_id for (memory_id,) in tx.rows(_OTHER_PARTS, scope)]
 
 
 def parts_by_key(tx: WriteTransaction, scope: Scope, key: str) -> list[Part]:

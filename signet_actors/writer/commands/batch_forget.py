@@ -17,6 +17,7 @@ from signet_actors.domain.written_forms import INDEXED_CHARS
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, Forgotten, ManyForgotten
 from signet_actors.store.command_context import CommandContext
+from signet_actors.store.writes import chunks as chunk_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import store_meta
 from signet_actors.writer.byte_budget import ByteBudget
@@ -78,6 +79,7 @@ def _erase(
     """Erase what the pipeline has made of the memory, then the memory; None if the budget was used up before that."""
     read, row = command.read, memory_rows.readable_by_id(context.tx, target.id, command.read)
     facts: list[str] = []
+    parts = [] if row is None else [part for part in chunk_rows.other_parts(context.tx, row) if part not in without]
     if row is not None and target.version in {None, row.version}:
         facts = [fact.id for fact in memory_changes.facts_of(context, row) if fact.id not in without]
     for fact_id in facts:
@@ -85,4 +87,4 @@ def _erase(
             return None
     version, principal = target.version, command.principal
     done = memory_changes.erase(context, target.id, version, command.reason, principal, read, budget)
-    return None if done is None else msgspec.structs.replace(done, facts=facts)
+    return None if done is None else msgspec.structs.replace(done, facts=facts, parts=parts)

@@ -35,6 +35,7 @@ from signet_actors.protocol.writer import (
 )
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.rows import decode_tags
+from signet_actors.store.writes import chunks as chunk_rows
 from signet_actors.store.writes import embeddings as embedding_rows
 from signet_actors.store.writes import entity_mentions, store_meta
 from signet_actors.store.writes import history as history_rows
@@ -157,12 +158,38 @@ def modify(
         new_version=row.version + 1,
         content_changed=content_changed,
         embedded=embedded,
+        parts=chunk_rows.other_parts(context.tx, row) if content_changed else [],
     )
 
 
 def forget_with_facts(context: CommandContext, command: ForgetMemory, without: Collection[str] = ()) -> Forgotten:
-    """Forget the memory and what the pipeline has made of it; ``without`` these."""
+    """Forget the memory and what the pipeline has made of it; ``without`` these.
+
+    Of a part of a long text, the other parts are forgotten too if the command says so, except pinned ones; they are
+    named otherwise.
+    """
     row = memory_rows.readable_by_id(context.tx, command.id, command.read)
+    done = _forget_one(context, command, row, without)
+    if row is None or done.status != "deleted":
+        return done
+    parts = [part for part in chunk_rows.other_parts(context.tx, row) if part not in without]
+    if not command.whole:
+        return msgspec.structs.replace(done, parts=parts)
+    facts, kept = list(done.facts), []
+    for part in parts:
+        context.heartbeat()
+        other = memory_rows.readable_by_id(context.tx, part, command.read)
+        outcome = _forget_one(context, msgspec.structs.replace(command, id=part, if_version=None), other, parts)
+        if outcome.status == "deleted":
+            facts += [part, *outcome.facts]
+        else:
+            kept.append(part)
+    return msgspec.structs.replace(done, facts=facts, parts=kept)
+
+
+def _forget_one(
+    context: CommandContext, command: ForgetMemory, row: StoredRow | None, without: Collection[str]
+) -> Forgotten:
     done = forget(context, command)
     if row is None or done.status != "deleted":
         return done
@@ -277,14 +304,19 @@ def remove_row(context: CommandContext, seq: int, memory_id: str, tags: str) -> 
 
 
 def recover_with_facts(context: CommandContext, command: RecoverMemory) -> Recovered:
-    """Recover the memory and the facts that were forgotten with it."""
+    """Recover the memory and the facts that were forgotten with it; if wanted, the other parts of its long text."""
     row = memory_rows.readable_by_id(context.tx, command.id, command.read)
     done = recover(context, command)
     if row is None or done.status != "recovered":
         return done
-    facts = [fact.id for fact in memory_rows.facts_of(context.tx, row)]
-    again = [recover(context, msgspec.structs.replace(command, id=fact_id, if_version=None)) for fact_id in facts]
-    return msgspec.structs.replace(done, facts=[each.id for each in again if each.status == "recovered"])
+    recovered: list[str] = []
+    others = [fact.id for fact in memory_rows.facts_of(context.tx, row)]
+    others += chunk_rows.other_parts(context.tx, row, deleted=True) if command.whole else []
+    for other_id in others:
+        context.heartbeat()
+        again = recover_with_facts(context, msgspec.structs.replace(command, id=other_id, if_version=None, whole=False))
+        recovered += [other_id, *again.facts] if again.status == "recovered" else []
+    return msgspec.structs.replace(done, facts=recovered)
 
 
 def recover(context: CommandContext, command: RecoverMemory, *, evidence: history.Evidence | None = None) -> Recovered:
