@@ -13,6 +13,7 @@ import msgspec
 from signet_actors.config.schema import Config
 from signet_actors.domain.exact_names import exact_names
 from signet_actors.domain.extraction.prompts import MAX_RESULT_CHARS
+from signet_actors.domain.temporal.in_text import names_time
 from signet_actors.domain.temporal.intent import ALL_FACETS, Intent
 from signet_actors.domain.temporal.past import asks_for_past
 from signet_actors.domain.timestamps import epoch_ms
@@ -30,6 +31,8 @@ LISTED: Final = 0.25
 """The relevance of what is listed for its time although the question has a topic."""
 _HAPPENED: Final = tuple(facet for facet in ALL_FACETS if facet != "valid")
 """What is valid for long did not happen at a time."""
+NAMING: Final = 50
+"""So many memories are looked at for the time that they name."""
 LONG_CHARS: Final = 400
 """Not every word of a longer query has to be answered."""
 
@@ -152,6 +155,17 @@ async def timeline(call: Call[Any], fields: RecallFields, intent: Intent) -> tup
     found = await with_transcripts(call, await call.ask_searcher(query), intent, query)
     stages = [Stage(name=timing.name, duration_ms=round(timing.duration_ms, 2)) for timing in found.timings]
     return found, [*stages, Stage(name="searcher_round_trip", duration_ms=milliseconds(clock.monotonic_ns() - started))]
+
+
+async def naming_time(call: Call[Any], fields: RecallFields, intent: Intent, found: Recalled) -> Recalled:
+    """Return the memories that name the time of the query in their text; ``found`` if none does."""
+    phrase = intent.phrase
+    if phrase is None or fields.aggregate:
+        return found
+    most = msgspec.structs.replace(fields, limit=max(NAMING, fields.limit))
+    named, _ = await search_memories(call, phrase.text, most, None, filters_of(fields, call.former_project))
+    rows = [row for row in named.rows if names_time(row.content, phrase)][: fields.limit]
+    return msgspec.structs.replace(named, rows=rows) if rows else found
 
 
 async def with_window(call: Call[Any], fields: RecallFields, intent: Intent, found: Recalled) -> Recalled:

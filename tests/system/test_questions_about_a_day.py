@@ -149,3 +149,18 @@ def test_a_limit_in_the_past_lists_no_day(diary: Client) -> None:
     listed = contents(diary, "which port had the walrus gateway before yesterday?")
     assert "walrus" in listed[0]
     assert set(contents(diary, "what did we do before Friday?")) != set(DAY)
+
+
+NAMING = {
+    "what did we do in April?": "In April 2026 we migrated from CircleCI to GitHub Actions",
+    "is there anything on December 18?": "Code freeze starts on December 18, 2026",
+    "was haben wir im Februar gemacht?": "Im Februar 2026 haben wir auf Kotlin umgestellt",
+}
+
+
+def test_a_time_in_which_nothing_happened_is_found_in_the_texts_that_name_it(daemon: LiveDaemon) -> None:
+    client = daemon.agent("planner")
+    for text in (*NAMING.values(), "The build takes 18 minutes", "In April 2021 the project began"):
+        client.remember(text, createdAt="2026-11-20T10:00:00Z", visibility="private", project="day")
+    assert {question: contents(client, question) for question in NAMING} == {q: [t] for q, t in NAMING.items()}
+    assert contents(client, "what did we do in June?") == []

@@ -295,6 +295,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         ("_YEAR", "_YEAR_FIRST", "_MONTH_FIRST", "_DAY_FIRST", "_DAY_FIRST_NUMBERS", "_SLASHED"), SEARCHED
     ),
     "domain.temporal.other_languages": {"_PHRASE": SEARCHED},
+    "domain.temporal.in_text": {"_NAMED": SEARCHED},
     "domain.temporal.phrases": {"_LOCAL_TIME": WHOLE},
     "domain.temporal.questions": {"_WHAT_WAS_DONE": MATCHED, "_FOLLOWED": SEARCHED},
     "domain.temporal.relative_dates": dict.fromkeys(("_WORD", "_ISO_MONTH"), SEARCHED),

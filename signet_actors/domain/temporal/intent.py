@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, get_args
 
 from signet_actors.domain.memories import TimeFacet
 from signet_actors.domain.stop_words import STOP_WORDS
-from signet_actors.domain.temporal.phrases import PhraseKind, Window, date_phrase, ms_of, window_of
+from signet_actors.domain.temporal.phrases import DatePhrase, PhraseKind, Window, date_phrase, ms_of, window_of
 
 TimeMode = Literal["auto", "timeline", "filter"]
 TIME_MODES: Final[tuple[TimeMode, ...]] = get_args(TimeMode)
@@ -98,6 +98,7 @@ class Intent(NamedTuple):
     ``is_requested``: the caller sent the window, so nothing outside it is an answer. ``topic``: the words that say more
     than that the caller asks what happened, shortened. ``may_list``: if they match nothing in the window, what happened
     in it is listed. ``words``: those of the topic, whole. ``resumes``: nothing else is asked than how work goes on.
+    ``phrase``: the time as the query names it.
     """
 
     mode: TimeMode
@@ -110,6 +111,7 @@ class Intent(NamedTuple):
     may_list: bool = False
     words: tuple[str, ...] = ()
     resumes: bool = False
+    phrase: DatePhrase | None = None
 
 
 def intent_of_request(query: str, window: Window, facets: Sequence[TimeFacet] | None, mode: str | None) -> Intent:
@@ -159,6 +161,7 @@ def intent_of_query(query: str, now: datetime) -> Intent | None:
         may_list=True,
         words=words,
         resumes=resumes,
+        phrase=phrase,
     )
 
 

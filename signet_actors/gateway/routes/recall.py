@@ -22,6 +22,7 @@ from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_
 from signet_actors.gateway.memory_search import (
     ANSWERS,
     milliseconds,
+    naming_time,
     search_memories,
     timeline,
     with_window,
@@ -120,6 +121,8 @@ async def _recall(
     with_turns = config.search.transcripts and not fields.aggregate and await _may_read_turns(call)
     if intent is not None and intent.mode == "timeline":
         found, stages = await timeline(call, fields, intent)
+        if not found.rows:
+            found = await naming_time(call, fields, intent, found)
         if fields.explain or fields.explain_id is not None:
             call.warnings.append("a timeline is in order of its facets and times; explain has no effect")
         context = None  # its entries are times, not memories
