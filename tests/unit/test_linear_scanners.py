@@ -223,6 +223,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_IT_IS", "_CHANGED", "_HERE", "_ASKS"), SEARCHED),
         "_CLAUSE_ENDS": MATCHED,
     },
+    "domain.redaction.statements": {"_STATEMENT": SEARCHED, "_ENDS": MATCHED},
     "domain.redaction.url_parameters": {
         "_PARAMETER": SEARCHED,
         **dict.fromkeys(("_HEX_SIGNATURE", "_DIGEST"), WHOLE),
@@ -284,7 +285,10 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_SYMBOL", "_SYMBOL_OF_NO_PATH", "_PART_OF_PATH", "_SIGN_IN_WORD", "_WORD_END"), SEARCHED),
         "BLOB_END": MATCHED,
         **dict.fromkeys(("_ID_OR_PLACE", "_BASE64_TEXT"), WHOLE),
-        **dict.fromkeys(("_TOKEN_LIKE", "_PLACEHOLDER", "_BASE64", "_ALGORITHM", "_WORDS_AND_NUMBER"), WHOLE),
+        **dict.fromkeys(
+            ("_TOKEN_LIKE", "_PLACEHOLDER", "_STAND_IN", "_BASE64", "_ALGORITHM", "_WORDS_AND_NUMBER"), WHOLE
+        ),
+        "_IN_STATEMENT": SEARCHED,
         **dict.fromkeys(("_WORDS_AND_INDEX", "_NAME_IN_CODE", "_REFERENCE", "_COUNTED_OR_NUMBERED"), WHOLE),
         **dict.fromkeys(("_AFTER_SYMBOL", "_PHRASE", "_WORD_WITH_DIGITS", "_WORD_AND_NUMBER"), WHOLE),
         "_PORT": MATCHED,

@@ -26,6 +26,7 @@ from tests.support.pasted_credentials import (
 from tests.support.pasted_credentials import VALUES as PASTED_VALUES
 from tests.support.secret_corpus import SHAPES, clean_notes, documented, secrets, shaped
 from tests.support.secret_notes import CLEAN_TEXTS, PASSWORDS
+from tests.support.set_credentials import SET_NOTHING, STATEMENTS
 from tests.support.told_credentials import ASIDES, CLAUSES, CONTROLS, PARAMETERS, UUID_KEYS
 from tests.support.written_credentials import BLOBS, CLEAN, CODES, FORMS, NOTED, OTHERS, STATED
 from tests.support.written_credentials import SHAPES as WRITTEN
@@ -339,6 +340,21 @@ def test_what_a_clause_brackets_or_a_url_hold_is_replaced_whole_and_nothing_else
 def test_what_is_said_of_a_password_in_a_clause_brackets_or_a_url_stays(kind: str) -> None:
     assert len(CONTROLS[kind]) >= 20
     assert [(text, clean) for text in CONTROLS[kind] if (clean := Redactor().clean(text)[0]) != text] == []
+
+
+def test_a_password_that_a_statement_sets_is_replaced_whole_and_nothing_else() -> None:
+    assert len(STATEMENTS) >= 30
+    for form, secret in STATEMENTS:
+        assert Redactor().clean(form.replace("%s", secret)) == (
+            form.replace("%s", "[REDACTED:password]"),
+            ("password",),
+        )
+
+
+@pytest.mark.parametrize("kind", SET_NOTHING)
+def test_placeholders_and_what_is_said_of_secrets_in_statements_stay(kind: str) -> None:
+    assert len(SET_NOTHING[kind]) >= 12
+    assert [(text, clean) for text in SET_NOTHING[kind] if (clean := Redactor().clean(text)[0]) != text] == []
 
 
 def test_each_recovery_code_and_the_secret_of_an_authenticator_is_replaced() -> None:

@@ -31,6 +31,7 @@ from signet_actors.domain.redaction.letters import PlainText, plain_letters
 from signet_actors.domain.redaction.line_prefixes import without_line_prefixes
 from signet_actors.domain.redaction.named_values import named_values, tagged_values
 from signet_actors.domain.redaction.secret_names import ASCII_MARKS, PAIR_MARKS
+from signet_actors.domain.redaction.statements import STATEMENT_MARKS, statement_values
 from signet_actors.domain.redaction.tables import column_values
 from signet_actors.domain.redaction.token_format import CONTEXT_CHARS, WORD_CHARS, TokenFormat
 from signet_actors.domain.redaction.token_formats import AWS_SECRET, AWS_SECRET_CHARS, FORMATS, is_aws_secret
@@ -230,6 +231,8 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from values_in_clauses(plain, folded)
         if plain.count("-") >= _UUID_HYPHENS:
             yield from written_credentials.uuid_keys(folded)
+        if any(mark in folded for mark in STATEMENT_MARKS) and ("'" in plain or '"' in plain):
+            yield from statement_values(plain, folded)
         if "insert" in folded or "replace" in folded:
             yield from inserted_values(plain, folded)
         if not joined:

@@ -36,6 +36,18 @@ _PLACEHOLDER_PARTS: Final = (
 )
 """In lower case. Searched one by one, because a single pattern of them takes twenty times as long."""
 _YOUR = compile_later(r"(?<![a-z])your[-_]")
+_STAND_IN = compile_later(
+    r"(?:(?:new|old|your|my|the|an?|db|user|root|admin|app|some|strong|secure|long|random|current|very|plain|put|enter|type|insert)"
+    r"[-_ ]?){0,4}(?:pass(?:words?|wd|wort|phrase)?|pwd|pw|secret|kennwort|mot[-_ ]?de[-_ ]?passe"
+    r"|contrase(?:\u00f1|n\u0303|n)a|clave|senha)"
+    r"(?:[-_ ]?(?:goes[-_ ])?(?:here|value|string|text|hash))?|(?-i:[A-Z]{2,40}(?:_[A-Z]{1,40}){1,6})",
+    re.IGNORECASE,
+)
+"""What stands for the password of a statement: ``new_password``, ``PASSWORD_HERE``."""
+_IN_STATEMENT = compile_later(
+    r"\A(?:[:&]{1,2}\w{1,64}|\?|%s|%\(\w{1,64}\)s)\Z|[#%$]?\{[^{}]{0,64}\}|[\"'`]\s{0,9}(?:[+.&]|\|\|)\s|\s[+.&]\s{0,9}[\"'`]"
+)
+"""A parameter of a statement, or a string that a program puts together."""
 _REFERENCE = compile_later(
     r"(?:arn|urn):.{0,256}"
     r"|\d{4}-\d\d-\d\d(?:[T_].{0,40})?"
@@ -367,6 +379,20 @@ def is_told_password(value: str) -> bool:
         len(_DIGIT_FOR_LETTER.findall(checked)) >= 2
         or (is_mixed(checked) and len(_CHANGES.findall(checked)) >= 3)
         or _SYMBOL_OF_NO_PATH.search(checked) is not None
+    )
+
+
+def is_set_password(value: str) -> bool:
+    """Return whether what a statement sets as the password is one, even a word, and no parameter or placeholder."""
+    if value[:1] in {"@", "#", "$"}:
+        return is_symbol_password(value)
+    return (
+        len(value) >= 4
+        and not has_placeholder(value)
+        and _PLACEHOLDER.fullmatch(value) is None
+        and _STAND_IN.fullmatch(value) is None
+        and _IN_STATEMENT.search(value) is None
+        and _LETTER_OR_DIGIT.search(value) is not None
     )
 
 
