@@ -29,6 +29,15 @@ _MORE_WORDS: Final = 3
 _PASSAGE: Final = 6
 """A statement is said by so many sentences in a row at most, one for two of its words."""
 _HALF: Final = 0.5
+_TELLING: Final = 4
+"""What is left of an exchange tells something with so many other words."""
+_FRAME_WORDS: Final = """
+    please remember remembered note noted store stored save saved keep kept mind ok okay good fine right sure
+    understood thanks thank got done agreed now bitte merk merke merken gemerkt notiere notiert gespeichert verstanden
+    gut danke klar jetzt note notez retiens retenu compris merci bien recuerda recordado anota anotado guardado
+    entendido gracias vale ahora use using never always only
+"""
+"""What is said around a statement that is to be remembered."""
 _DATE: Final = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _DIGIT: Final = re.compile(r"\d")
 _MONTH: Final = "|".join(sorted({*MONTHS_IN_ENGLISH, *MONTH_NAMES}, key=len, reverse=True))
@@ -80,6 +89,14 @@ class Statement(NamedTuple):
 NOTHING: Final = Statement(frozenset())
 
 
+class Former(NamedTuple):
+    """What a memory said before an edit, the words of it that the edit took away, and what it says now."""
+
+    said: Statement
+    value: frozenset[str]
+    now: Statement
+
+
 class Passage(NamedTuple):
     """A text as what its parts say, which are as long as a memory, and what each sentence says."""
 
@@ -114,14 +131,16 @@ def says_rather(passage: Passage, one: Statement, other: Statement) -> bool:
     return _most_words(passage, one) >= _most_words(passage, other)
 
 
-def without_said(text: str, statements: Iterable[Statement], before: str = "") -> str:
+def without_said(text: str, statements: Iterable[Statement], before: str = "", formers: Iterable[Former] = ()) -> str:
     """Return the text without the sentences that say one of these, alone, together or as the answer to ``before``.
 
-    It is empty if nothing but the name of a line is left.
+    Of what a memory said before an edit, only without those that state it and little else. It is empty if nothing but
+    the name of a line is left.
     """
     sentences, known = sentences_of(text), passage_of(before)
     told = [_statement(sentence) for sentence in sentences]
     dropped = {at for said in statements for at in _telling(told, known, said)}
+    dropped.update(at for former in formers for at in _stating(sentences, told, before, former))
     kept: list[str] = []
     for at, sentence in enumerate(sentences):
         if at not in dropped:
@@ -130,6 +149,23 @@ def without_said(text: str, statements: Iterable[Statement], before: str = "") -
             kept.append("\n")
     left = "".join(kept).strip()
     return "" if _LABEL.fullmatch(f"{left} ") else left
+
+
+def former_of(said: Statement, now: Statement) -> Former | None:
+    """Return what an edit made outdated; None if the memory still has all the words of its former text."""
+    return Former(said, said.words - now.words - {_USER}, now) if said.words - now.words - {_USER} else None
+
+
+def has_former(words: frozenset[str], former: Former) -> bool:
+    """Return True if the words have some of the former value, and half of the former text."""
+    return not former.value.isdisjoint(words) and len(former.said.words & words) >= _HALF * len(former.said.words)
+
+
+def tells_more(text: str, formers: Sequence[Former]) -> bool:
+    """Return True if the text, which says what memories said before an edit, tells something else too."""
+    about = frozenset().union(*(former.said.words | former.now.words for former in formers))
+    told = [_statement(sentence) for sentence in sentences_of(text) if not _asks(sentence)]
+    return len(frozenset().union(*(each.words for each in told)) - about - _FRAMES) >= _TELLING
 
 
 def sentences_of(text: str) -> list[str]:
@@ -156,6 +192,27 @@ def _telling(told: Sequence[Statement], known: Passage, said: Statement) -> set[
     if found:
         found.update(at for at in sharing if _repeats(told[at], said))
     return found
+
+
+def _stating(sentences: Sequence[str], told: Sequence[Statement], before: str, former: Former) -> set[int]:
+    """Return the numbers of the sentences that state a former value and little else, given what was said before.
+
+    A question states nothing. If what was said before takes the value for granted, an answer to it does not state it.
+    """
+
+    def states(sentence: str, statement: Statement) -> bool:
+        more = statement.words - former.said.words - former.now.words - _FRAMES
+        most = min(_MORE_WORDS, len(former.said.words) // 2)
+        return not _asks(sentence) and not former.value.isdisjoint(statement.words) and len(more) <= most
+
+    earlier = [(sentence, _statement(sentence)) for sentence in sentences_of(before)]
+    is_presumed = any(not former.value.isdisjoint(each.words) and not states(text, each) for text, each in earlier)
+    known = passage_of("" if is_presumed else before)
+    return {at for at in _telling(told, known, former.said) if states(sentences[at], told[at])}
+
+
+def _asks(sentence: str) -> bool:
+    return sentence.rstrip().endswith(("?", "\uff1f"))
 
 
 def _say(parts: Sequence[Statement], known: Passage, said: Statement) -> bool:
@@ -251,3 +308,6 @@ def _value(word: str) -> str:
         return stem(word)
     hour = _HOUR.fullmatch(word)
     return hour[1].lstrip("0") or "0" if hour else word
+
+
+_FRAMES: Final = _statement(_FRAME_WORDS).words | {_USER}

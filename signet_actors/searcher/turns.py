@@ -21,7 +21,6 @@ from signet_actors.domain.query_words import match_terms, phrase_expression, wor
 from signet_actors.domain.ranking import relevance
 from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
 from signet_actors.domain.transcripts.excerpts import exchange
-from signet_actors.domain.transcripts.turns import without_labels
 from signet_actors.domain.transcripts.unanswered import tells_nothing
 from signet_actors.domain.written_forms import compound_parts
 from signet_actors.protocol.memories import Filters
@@ -112,7 +111,7 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
         rows = [_row(snapshot, *each, words) for each in (ranked if of_prompt else ranked[:free])]
         if of_prompt and rows:
             forgotten = Forgotten(reader, snapshot, command.read, command.filters)
-            rows = [row for row in rows if not forgotten.tells(without_labels(row.content))][:free]
+            rows = [kept for row in rows if (kept := forgotten.left_of_turn(row)) is not None][:free]
         memories = _with_room(found.rows, command.limit - len(rows))
         highest = min((row.score for row in memories), default=1.0)
         rows = [msgspec.structs.replace(row, score=min(highest, row.score)) for row in rows]

@@ -14,6 +14,7 @@ from typing import Any, Final
 import pytest
 
 from tests.support.live_daemon import Client
+from tests.system.edited_pairs import EDITS, PARTLY
 from tests.system.fact_versions import VERSIONS
 from tests.system.test_fact_versions import FACT_TIME, first
 from tests.system.test_told_after_forgetting import PROJECT, SAID, Said, forget, given, recalled, started, talk
@@ -84,6 +85,59 @@ def test_an_edit_that_leaves_the_fact_as_it_is_takes_nothing_from_a_session(empt
         if "earlier session" not in given(room, said):
             untold.append(said)
     assert untold == []
+
+
+def prompted(room: Client, question: str) -> str:
+    body = {"harness": "claude-code", "sessionKey": f"asks-{uuid.uuid4()}", "project": PROJECT}
+    room.post("/api/hooks/session-start", body).ok()
+    inject: str = room.post("/api/hooks/user-prompt-submit", {**body, "userPrompt": question}).ok()["inject"]
+    return inject
+
+
+def edited_after(room: Client, old: str, new: str, user: str, agent: str) -> str:
+    """Store the former text, have the exchange, edit the memory; return the memory's id."""
+    memory: str = room.remember(old, project=PROJECT, createdAt="2026-01-05T08:00:00Z")["id"]
+    talk(room, Said(user, agent, old, user, ""))
+    edit(room, memory, content=new)
+    return memory
+
+
+def test_an_exchange_that_only_states_the_former_value_is_given_with_no_prompt(
+    empty_rooms: Callable[[], Client],
+) -> None:
+    told = []
+    for pair in EDITS:
+        for user, agent in pair.outdated:
+            room = empty_rooms()
+            edited_after(room, pair.old, pair.new, user, agent)
+            given_ = prompted(room, user)
+            told += [(user, agent, given_)] if "earlier session" in given_ else []
+    assert told == []
+
+
+def test_an_exchange_that_tells_something_else_of_the_former_value_is_given_and_marked(
+    empty_rooms: Callable[[], Client],
+) -> None:
+    wrong = []
+    for pair in EDITS:
+        for user, agent in pair.telling:
+            room = empty_rooms()
+            memory = edited_after(room, pair.old, pair.new, user, agent)
+            given_ = prompted(room, user)
+            if agent[:80] not in given_ or f"see the newer {memory[:8]}" not in given_:
+                wrong.append((user, agent, given_))
+    assert wrong == []
+
+
+def test_of_an_answer_only_the_sentence_with_the_former_value_is_left_out(empty_rooms: Callable[[], Client]) -> None:
+    wrong = []
+    for old, new, user, agent, left in PARTLY:
+        room = empty_rooms()
+        edited_after(room, old, new, user, agent)
+        given_ = prompted(room, user)
+        if left not in given_ or agent in given_:
+            wrong.append((user, given_))
+    assert wrong == []
 
 
 def test_an_edited_memory_is_the_newest_version(empty_rooms: Callable[[], Client]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from signet_actors.domain.dated_sections import SUMMARY_TYPE
 from signet_actors.domain.memories import REPLACED
@@ -19,13 +19,24 @@ _FORGOTTEN: Final = (
     f" ORDER BY m.deleted_at DESC LIMIT {_MOST}"
 )
 _FORMER: Final = (
-    "SELECT h.seq FROM memories m CROSS JOIN memory_history h WHERE h.memory_id = m.id AND m.content_at IS NOT NULL"
+    "SELECT h.seq, m.id, m.seq, m.content_version, m.is_deleted FROM memories m CROSS JOIN memory_history h"
+    " WHERE h.memory_id = m.id AND m.content_at IS NOT NULL"
     " AND h.event = 'updated' AND h.old_content <> h.new_content AND {}"
     f" ORDER BY m.content_at DESC, h.seq DESC LIMIT {_MOST}"
 )
 _FORMER_BEGINNINGS: Final = (
     "SELECT h.seq, substr(h.old_content, 1, :chars) FROM ({}) i CROSS JOIN memory_history h WHERE h.seq = i.value"
 )
+
+
+class Edit(NamedTuple):
+    """An event that changed the words of a memory, and the memory as it is now. ``version``: of its words."""
+
+    event: int
+    memory_id: str
+    seq: int
+    version: int
+    is_forgotten: int
 
 
 def last_forgotten(snapshot: Snapshot, read: ReadScope, filters: Filters) -> list[tuple[int, int]]:
@@ -37,10 +48,10 @@ def last_forgotten(snapshot: Snapshot, read: ReadScope, filters: Filters) -> lis
     return [(seq, version) for seq, version in snapshot.rows(_FORGOTTEN.format(where), bindings)]
 
 
-def former_texts(snapshot: Snapshot, read: ReadScope, filters: Filters) -> list[int]:
+def former_texts(snapshot: Snapshot, read: ReadScope, filters: Filters) -> list[Edit]:
     """Return the events that changed the words of memories that the agent can or could read, the last ones."""
     where, bindings = conjunction(readable_in_any_scope(snapshot, read.agent_id), matching(snapshot.dialect, filters))
-    return [event for (event,) in snapshot.rows(_FORMER.format(where), bindings)]
+    return [Edit(*row) for row in snapshot.rows(_FORMER.format(where), bindings)]
 
 
 def former_beginnings(snapshot: Snapshot, events: Sequence[int], chars: int) -> dict[int, str]:
