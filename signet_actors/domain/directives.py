@@ -28,7 +28,7 @@ _DECISION: Final = compile_later(
     r"|eventually|then|both|all|now)\s+){0,2}"
     r"(?:['\u2019]ve\s+)?(?:(?:settled on|opted (?:for|to|against)|standardi[sz]ed on|(?:are"
     r"|['\u2019]re) going with)\s+\S"
-    r"|(?:went|gone) with\s+(?!(?:him|her|them|me|us|you|the (?:flow|kids|family)|friends|a friend|my"
+    r"|(?:went|gone) with\s+(?!(?:him|her|them|me|us|you|it|that|this|the (?:flow|kids|family)|friends|a friend|my"
     r"|his)\b)(?!.{0,200}\b(?:to (?:the|a|see|lunch|dinner)"
     rf"|yesterday|home)\b)\S|{_CHOSEN}\s(?!.{{0,80}}\bwrong\b)(?:.{{1,150}}\s(?:over|instead of|rather than|because"
     r"|since|for its|for the|for our|as our|as the)\s"
@@ -103,7 +103,8 @@ _FOUND: Final = (
     "|vulnerabilit(?:y|ies)|leaks?|secrets? found"
 )
 _PREFERENCE: Final = compile_later(
-    rf"(?:{_VERBS})\s(?!of\b|by default|is\b|was\b|are\b|were\b|has\b|took\b|takes\b|and\b.{{0,80}}\b(?:is|are|was"
+    rf"(?:{_VERBS})\s(?!(?:\S{{1,40}}\s){{1,3}}(?:is|are|was|were|has|gets?)\b)"
+    r"(?!of\b|by default|is\b|was\b|are\b|were\b|has\b|took\b|takes\b|and\b.{0,80}\b(?:is|are|was"
     rf"|were)\b)(?:.{{1,150}}?[\s,](?:instead of|rather than|in place of)\s"
     r"|.{0,150}?\b(?:before|after) (?:each|every)\s(?![^,;:]{0,80}\b(?:is|are|was|were)\b)|.{1,150}?\s(?:by default"
     r"|from now on|going forward|(?:wherever|whenever|where) possible|everywhere)\b"

@@ -132,6 +132,10 @@ The build runs prettier before each commit
 The avoidance of locks made it slow
 Avoidance of default exports is discussed in the guide
 The linter runs by default
+Test data is reset after each run
+Log files are rotated after each deploy by logrotate
+Tag v2 was moved after every attempt
+We went with it
 Call rates after each retry are in the dashboard of the team
 Test runs before each deploy are stored in S3 and kept for a month
 Keep-alive is 60 seconds
