@@ -188,6 +188,148 @@ EDITS: Final = (
             ),
         ),
     ),
+    Edit(
+        "Our CI runs on GitHub Actions",
+        "Our CI runs on GitLab CI",
+        (
+            ("Just so you know, our CI runs on GitHub Actions.", "Thanks, noted that."),
+            ("where does our CI run?", "Your CI runs on GitHub Actions."),
+            ("where does our CI run?", "GitHub Actions."),
+        ),
+        (("why is the CI on GitHub Actions so slow?", "The cache key contains the commit hash, so it never hits."),),
+    ),
+    Edit(
+        "The user prefers dark mode",
+        "The user prefers light mode",
+        (("I prefer dark mode.", "Okay, dark mode it is."),),
+        (
+            (
+                "the dark mode has unreadable links",
+                "The anchor colour was hard-coded; I replaced it with the token link-fg.",
+            ),
+        ),
+    ),
+    Edit(
+        "The retry limit of the mailer is 5",
+        "The retry limit of the mailer is 3",
+        (
+            ("Set in stone: the retry limit of the mailer is 5.", "Got it."),
+            ("what is the retry limit of the mailer?", "The retry limit is 5."),
+        ),
+        (
+            (
+                "why does the mailer stop after 5 retries?",
+                "The SMTP server answers 421, which counts as permanent in mailer.go.",
+            ),
+        ),
+    ),
+    Edit(
+        "Prod runs Postgres 14",
+        "Prod runs Postgres 16",
+        (
+            ("Prod runs Postgres 14.", "Noted."),
+            ("which Postgres does prod run?", "Prod runs Postgres 14."),
+        ),
+        (
+            (
+                "can we use MERGE on prod with Postgres 14?",
+                "No, MERGE needs 15; use INSERT ON CONFLICT with a partial index instead.",
+            ),
+        ),
+    ),
+    Edit(
+        "Sarah reviews the security changes",
+        "Omar reviews the security changes",
+        (
+            ("Sarah reviews the security changes from now on.", "Understood, I will ask Sarah."),
+            ("who reviews the security changes?", "Sarah."),
+        ),
+        (
+            (
+                "Sarah rejected the security changes, why?",
+                "The token was compared with ==, and she wants hmac.compare_digest.",
+            ),
+        ),
+    ),
+    Edit(
+        "The cache TTL is 60 seconds",
+        "The cache TTL is 300 seconds",
+        (
+            ("The cache TTL is 60 seconds.", "Fine."),
+            ("what is the cache TTL?", "It is 60 seconds."),
+        ),
+        (
+            (
+                "users see stale prices with the cache TTL of 60 seconds",
+                "The CDN adds its own max-age of 3600; purge it on each price import.",
+            ),
+        ),
+    ),
+    Edit(
+        "Unsere Tests laufen mit pytest",
+        "Unsere Tests laufen mit ward",
+        (
+            ("Unsere Tests laufen mit pytest.", "Ist notiert."),
+            ("womit laufen unsere Tests?", "Mit pytest."),
+        ),
+        (
+            (
+                "warum hängen unsere Tests mit pytest?",
+                "Die Fixture db schliesst ihre Verbindung nicht, solange ein Thread wartet.",
+            ),
+        ),
+    ),
+    Edit(
+        "The main branch is called master",
+        "The main branch is called trunk",
+        (("The main branch is called master.", "OK."),),
+        (
+            (
+                "why can nobody push to the main branch master?",
+                "It is protected since the audit; two approvals and a signed commit are needed.",
+            ),
+        ),
+    ),
+    Edit(
+        "The SDK supports Python 3.8",
+        "The SDK supports Python 3.10",
+        (("The SDK supports Python 3.8.", "Alright, Python 3.8 it is."),),
+        (),
+    ),
+    Edit(
+        "Standup is at 9:30 in the Orion room",
+        "Standup is at 10:00 in the Orion room",
+        (
+            ("Standup is at 9:30 in the Orion room.", "Noted."),
+            ("when is the standup?", "At 9:30 in the Orion room."),
+        ),
+        (
+            (
+                "why was the standup at 9:30 in the Orion room cancelled?",
+                "The room was double booked by the hiring committee until December.",
+            ),
+        ),
+    ),
+    Edit(
+        "Le port du serveur de staging est 8081",
+        "Le port du serveur de staging est 8090",
+        (
+            ("Le port du serveur de staging est 8081.", "C'est noté."),
+            ("quel est le port du serveur de staging ?", "Le 8081."),
+        ),
+        (
+            (
+                "pourquoi le port 8081 du serveur de staging est fermé ?",
+                "Le pare-feu le bloque depuis la migration, il faut ouvrir la règle 42.",
+            ),
+        ),
+    ),
+    Edit(
+        "Invoices are sent on the 1st",
+        "Invoices are sent on the 15th",
+        (("Invoices are sent on the 1st.", "Understood."),),
+        (),
+    ),
 )
 PARTLY: Final = (
     (
