@@ -45,7 +45,92 @@ STATEMENTS = [
 ]
 """A statement that sets the password of an account: also a plain word is one."""
 
+_TWO = ("Kx9!pLm2", "Zw8?qRt5")
+_KEYS = ("Kx9pLm2qRt5vBn8wQz3", "8f14e45fceea167a5a36dedd4bea2543")
+
+LISTS = [
+    *(
+        (form, _TWO)
+        for form in (
+            "Passwords:\n- staging: %s\n- prod: %s",
+            "Our passwords:\n- staging db: %s\n- prod db: %s\n",
+            "The passwords we use here:\n\n- staging: %s\n- prod: %s",
+            "## Passwords\n\n- staging: `%s`\n- **prod**: `%s`",
+            "**Passwords:**\n* staging - %s\n* prod - %s",
+            "passwords for the databases:\n1. staging = %s\n2. prod = %s",
+            "Passwords\n1) staging -> %s\n2) prod -> %s",
+            "Passwords:\n\u2022 staging \u2192 %s\n\u2022 prod \u2192 %s",
+            "Passwords:\n- staging: anna / %s\n- prod: bob / %s",
+            "Credentials:\n- staging: anna / %s\n- prod: bob / %s",
+            "Credentials:\n- staging: %s\n- prod: %s",
+            "creds:\n- staging: anna %s\n- prod: bob %s",
+            "Logins:\r\n- staging: %s\r\n- prod: %s\r\n",
+            "Passwords:\n- %s\n- %s",
+            "Passwords:\n- staging: %s (rotated in May)\n- prod: %s  # do not share",
+            "Passwords:\n- staging: see 1Password\n- test: %s\n- prod: %s",
+            "Passwords:\n- staging: %s\n- prod=%s",
+            "passwords:\n  staging: %s\n  prod: %s\nhost: db",
+            "pws:\nstaging: %s\nprod: %s",
+            "- Passwords:\n  - staging: %s\n  - prod: %s",
+            "Passwörter:\n- Staging: %s\n- Produktion: %s",
+            "Unsere Passwörter:\n- Staging: %s\n- Produktion: %s",
+            "Zugangsdaten:\n- Staging: anna / %s\n- Produktion: bert / %s",
+            "Mots de passe :\n- recette : %s\n- prod : %s",
+            "mdp:\n- recette : %s\n- prod : %s",
+            "Identifiants :\n- recette : anna / %s\n- prod : bob / %s",
+            "Contraseñas:\n- pruebas: %s\n- producción: %s",
+            "contrasenas:\n- pruebas: %s\n- prod: %s",
+            "Senhas:\n- testes: %s\n- prod: %s",
+            "| Service | Passwords |\n|---|---|\n| staging | %s |\n| prod | %s |",
+        )
+    ),
+    ("Passwords:\n- admin: %s\n- prod: %s", ("hunter2", "Winter2025!")),
+    *(
+        (form, _KEYS)
+        for form in (
+            "Tokens:\n- ci: %s\n- deploy: %s",
+            "API keys:\n* stripe - %s\n* maps - %s",
+            "API keys for the services:\n1. stripe: %s\n2. maps: %s",
+            "Secrets:\n- ci: %s\n- deploy: %s",
+            "access tokens:\n- ci: `%s`\n- deploy: `%s`",
+            "API-Schlüssel:\n- Karten: %s\n- Zahlung: %s",
+            "Clés API :\n- cartes : %s\n- paiement : %s",
+            "Claves de API:\n- mapas: %s\n- pagos: %s",
+            "Tokens:\n- %s\n- %s",
+        )
+    ),
+]
+"""A list below a heading of several secrets."""
+
 SET_NOTHING = {
+    "lists": (
+        "Passwords:\n- staging: see 1Password\n- prod: rotate monthly",
+        "Passwords:\n- at least 12 characters\n- no dictionary words",
+        "Passwords:\n- minimum: 12chars\n- maximum: 128chars",
+        "Passwords:\n- hash: argon2id\n- policy: NIST800-63b",
+        "Passwords:\n- staging: vault/prod/db2\n- prod: op://prod/db2/password",
+        "Passwords:\n- staging: KeePassXC2\n- prod: Bitwarden2024",
+        "Passwords:\n- column: users.pw_hash2\n- table: users_v2",
+        "Passwords:\n- ticket: OPS-1234\n- fixed in v2.3.1",
+        "Passwords:\n- stored in src/auth/passwords2.py\n- tested on Python3.12",
+        "Passwords:\n- expire after 90 days\n- are reset by OAuth2Proxy",
+        "passwords are hashed:\n- with bcrypt12 in prod\n- with SHA-256 in tests",
+        "We rotate all passwords.\n- staging: done on 2026-01-02\n- prod: on 2026-02-02",
+        "Passwords:\n- staging: <password>\n- prod: ${PROD_PASSWORD}",
+        "Passwords:\n- staging: ********\n- prod: changeme",
+        "Passwords:\n\nThe form was rewritten in Angular17Rc.",
+        "Logins:\n- 12 on Monday\n- 1,204 on Tuesday",
+        "Tokens:\n- max: 4096\n- used: 1,024",
+        "Tokens:\n- primary: --color-blue-500\n- spacing: 12px",
+        "Tokens:\n- IDENT: [a-z]+\n- NUMBER: [0-9]+",
+        "API keys:\n- stripe: in Vault under prod-2\n- maps: rotate in Q3",
+        "API keys:\n- are listed at /v1/keys\n- have 32 characters",
+        "Secrets:\n- ci: GITHUB_TOKEN_2\n- deploy: DEPLOY_KEY",
+        "Tokens:\n- fixed in 8f14e45fceea167a5a36dedd4bea2543abcdef01",
+        "Passwörter:\n- mindestens 12 Zeichen\n- Staging: siehe KeePass2",
+        "Mots de passe :\n- 12 caractères au moins\n- prod : voir 1Password",
+        "Contraseñas:\n- mínimo 12 caracteres\n- prod: ver 1Password",
+    ),
     "statements": (
         *(
             form.replace("%s", value)

@@ -223,6 +223,11 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_IT_IS", "_CHANGED", "_HERE", "_ASKS"), SEARCHED),
         "_CLAUSE_ENDS": MATCHED,
     },
+    "domain.redaction.lists": {
+        "_HEADING": SEARCHED,
+        "_ASIDE": SEARCHED,
+        **dict.fromkeys(("_LINE", "_GLUED", "_SIGNED"), MATCHED),
+    },
     "domain.redaction.statements": {"_STATEMENT": SEARCHED, "_ENDS": MATCHED},
     "domain.redaction.url_parameters": {
         "_PARAMETER": SEARCHED,

@@ -26,7 +26,7 @@ from tests.support.pasted_credentials import (
 from tests.support.pasted_credentials import VALUES as PASTED_VALUES
 from tests.support.secret_corpus import SHAPES, clean_notes, documented, secrets, shaped
 from tests.support.secret_notes import CLEAN_TEXTS, PASSWORDS
-from tests.support.set_credentials import SET_NOTHING, STATEMENTS
+from tests.support.set_credentials import LISTS, SET_NOTHING, STATEMENTS
 from tests.support.told_credentials import ASIDES, CLAUSES, CONTROLS, PARAMETERS, UUID_KEYS
 from tests.support.written_credentials import BLOBS, CLEAN, CODES, FORMS, NOTED, OTHERS, STATED
 from tests.support.written_credentials import SHAPES as WRITTEN
@@ -349,6 +349,18 @@ def test_a_password_that_a_statement_sets_is_replaced_whole_and_nothing_else() -
             form.replace("%s", "[REDACTED:password]"),
             ("password",),
         )
+
+
+@pytest.mark.parametrize("forms", [LISTS], ids=["lists"])
+def test_each_secret_of_a_list_is_replaced_and_nothing_else(forms: list[tuple[str, tuple[str, ...]]]) -> None:
+    assert len(forms) >= 12
+    for form, secrets_of_form in forms:
+        text = form
+        for secret in secrets_of_form:
+            text = text.replace("%s", secret, 1)
+        clean, kinds = Redactor().clean(text)
+        assert kinds in {("password",), ("credential",)}, text
+        assert clean == form.replace("%s", f"[REDACTED:{kinds[0]}]")
 
 
 @pytest.mark.parametrize("kind", SET_NOTHING)

@@ -29,8 +29,9 @@ from signet_actors.domain.redaction.labelled_values import (
 )
 from signet_actors.domain.redaction.letters import PlainText, plain_letters
 from signet_actors.domain.redaction.line_prefixes import without_line_prefixes
+from signet_actors.domain.redaction.lists import listed_values
 from signet_actors.domain.redaction.named_values import named_values, tagged_values
-from signet_actors.domain.redaction.secret_names import ASCII_MARKS, PAIR_MARKS
+from signet_actors.domain.redaction.secret_names import ASCII_MARKS, HEADING_MARKS, PAIR_MARKS
 from signet_actors.domain.redaction.statements import STATEMENT_MARKS, statement_values
 from signet_actors.domain.redaction.tables import column_values
 from signet_actors.domain.redaction.token_format import CONTEXT_CHARS, WORD_CHARS, TokenFormat
@@ -262,6 +263,8 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
     if joined:
         return
     yield from written_credentials.codes(plain, folded)
+    if "\n" in plain and (not folded.isascii() or any(mark in folded for mark in HEADING_MARKS)):
+        yield from listed_values(plain, folded)
     if not folded.isascii() or any(mark in folded for mark in PAIR_MARKS):
         yield from written_credentials.pair_values(plain, folded)
     yield from written_credentials.account_values(plain, folded)

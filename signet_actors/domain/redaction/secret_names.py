@@ -116,6 +116,18 @@ WORDS_FOR_PHRASES: Final = """
     passphrase seed·phrase recovery·phrase backup·phrase mnemonic phrase·de·passe phrase·secrète phrase·de·récupération
     frase·de·contraseña frase·secreta frase·de·recuperación frase·segreta wiederherstellungsphrase
 """
+HEADINGS_OF_PASSWORDS: Final = """
+    passwords passphrases passwds pwds pws passcodes credentials creds logins mdp
+    passwörter passwoerter kennwörter kennwoerter zugangsdaten anmeldedaten logindaten zugänge
+    mots·de·passe identifiants contraseñas claves credenciales contrasenyes senhas credenciais credenziali wachtwoorden
+    inloggegevens lösenord пароли 密码 パスワード
+"""
+HEADINGS_OF_KEYS: Final = """
+    tokens secrets api·keys api-keys apikeys access·keys secret·keys license·keys api·tokens access·tokens
+    api-schlüssel zugriffstoken zugangstoken geheimnisse clés·api clés·d'api jetons claves·api
+    claves·de·api chaves·api chaves·de·api chiavi·api
+"""
+"""Words over a list of several secrets: ``Passwords:``, and below it ``- staging: …``."""
 RECOVERY_WORDS: Final = """
     recovery·codes recovery·code backup·codes backup·code back-up·codes scratch·codes emergency·codes emergency·code
     2fa·codes mfa·codes wiederherstellungscodes wiederherstellungscode notfallcodes notfallcode ersatzcodes
@@ -178,6 +190,7 @@ PASSWORD_MARKS: Final = _marks(
         if not name.startswith(words_of(CREDENTIAL_WORDS, ascii_only=True))
     )
 )
+HEADING_MARKS: Final = _marks(words_of(f"{HEADINGS_OF_PASSWORDS} {HEADINGS_OF_KEYS}", ascii_only=True))
 PAIR_MARKS: Final = _marks(words_of(PAIR_WORDS, ascii_only=True), "/")
 
 _CREDENTIALS: Final = (*words_of(CREDENTIAL_WORDS, ascii_only=False), "key")

@@ -25,7 +25,7 @@ from signet_actors.domain.redaction.values import (
 )
 
 _COLUMN = {
-    only: compile_later(rf"(?:[\w.-]{{1,20}}[ _-]){{0,2}}(?P<name>{NAME_WORDS[only]})[0-9]?|keys?")
+    only: compile_later(rf"(?:[\w.-]{{1,20}}[ _-]){{0,2}}(?P<name>{NAME_WORDS[only]})s?[0-9]?|keys?")
     for only in (True, False)
 }
 _QUOTED_CELL = compile_later(r'[ \t]*+"([^"]*+(?>(?:""[^"]*+)*))"[ \t\r]*+')
