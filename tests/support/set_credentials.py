@@ -102,7 +102,99 @@ LISTS = [
 ]
 """A list below a heading of several secrets."""
 
+SENTENCES = [
+    *(
+        (form, _TWO)
+        for form in (
+            "password for staging: %s, for prod: %s",
+            "password for staging: %s and for prod: %s",
+            "the passwords for staging: %s; for the prod db: %s",
+            "password for staging is %s, for prod it's %s",
+            "password staging: %s, prod: %s",
+            "Passwords: staging: %s, prod: %s",
+            "passwords - staging: %s, prod: %s",
+            "The passwords are %s for staging and %s for prod.",
+            "The passwords are %s (staging) and %s (prod)",
+            "the passwords are %s on staging, %s on prod",
+            "the passwords for staging and prod are %s and %s",
+            "passwords: %s for staging, %s for prod",
+            "Passwort für Staging: %s, für Produktion: %s",
+            "Die Passwörter sind %s für Staging und %s für Produktion",
+            "mot de passe pour recette: %s, pour prod: %s",
+            "contraseña para pruebas: %s, para prod: %s",
+        )
+    ),
+    *(
+        (form, ("Kx9!pLm2",))
+        for form in (
+            "password staging: %s",
+            "root password staging: %s",
+            "password prod db: %s",
+            "the password I chose is %s",
+            "the password that we use on prod is %s.",
+            "The password you asked for is %s",
+            "das Passwort, das ich gewählt habe, ist %s",
+            "le mot de passe que j'ai choisi est %s",
+            "la contraseña que yo elegí es %s",
+        )
+    ),
+    ("token for ci: %s, for deploy: %s", _KEYS),
+    *(
+        (form, ("wJalrXUtnFEMIK7MDENGbPxRfiCYzzKEYab12cd3",))
+        for form in (
+            "AWS Secret Access Key [None]: %s",
+            "AWS Secret Access Key [****************ab12]: %s",
+            "AWS Access Key ID [None]: \nAWS Secret Access Key [None]: %s\nDefault region name [None]:",
+        )
+    ),
+    *(
+        (form, ("correcthorse",))
+        for form in (
+            'new Sequelize("db", "user", "%s")',
+            "new Sequelize('db', 'user', '%s', { dialect: 'postgres' })",
+            'pymysql.connect("localhost", "root", "%s", "db")',
+            'MySQLdb.connect("localhost", "root", "%s", "db")',
+            'mysql_connect("localhost", "root", "%s")',
+            'cx_Oracle.connect("hr", "%s", "db/xe")',
+            'oracledb.connect("hr", "%s", dsn)',
+            'oci_connect("hr", "%s", "db/xe")',
+            'ftp_login($conn, "anna", "%s")',
+            'ssh2_auth_password($conn, "anna", "%s")',
+        )
+    ),
+]
+"""Several secrets in one sentence, a secret behind a clause or a default, and positional arguments that log in."""
+
 SET_NOTHING = {
+    "sentences": (
+        "password rules for staging: 12chars, for prod: 16chars",
+        "password for staging: see 1Password, for prod: rotate monthly",
+        "The passwords are hashed with bcrypt12 for staging and argon2id for prod.",
+        "The passwords are in Vault2 for staging and in KeePassXC for prod",
+        "the passwords are OAuth2Proxy for staging and Angular17 for prod",
+        "password policy: NIST800-63b, version: 4",
+        "password hash: Kx9!pLm2",
+        "password field: PrdDb01Eu",
+        "password page: Angular17, login page: React18",
+        "the password I chose is in 1Password",
+        "the password that we use is 12 characters long",
+        "The password you need is PROD_PASSWORD_2",
+        "the password the form asks for is OAuth2Proxy",
+        "das Passwort, das ich gewählt habe, ist in KeePass2",
+        "le mot de passe que j'ai choisi est dans 1Password",
+        "tokens for ci: 4096, for deploy: 8192",
+        "tokens used: 1204, left: 3000",
+        "token type: Bearer2, token url: v2",
+        "AWS Secret Access Key [None]: ",
+        "AWS Secret Access Key [None]: <your secret key>",
+        "AWS Secret Access Key [None]: $AWS_SECRET_ACCESS_KEY",
+        'new Sequelize("db", "user", "password")',
+        "new Sequelize(config.db, config.user, config.password)",
+        'new Sequelize("db", "user", process.env.DB_PASSWORD)',
+        'pymysql.connect("localhost", "root", "", "db")',
+        'socket.connect("localhost", "root")',
+        'signal.connect("changed", self.update, "after")',
+    ),
     "lists": (
         "Passwords:\n- staging: see 1Password\n- prod: rotate monthly",
         "Passwords:\n- at least 12 characters\n- no dictionary words",

@@ -220,8 +220,8 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "_ASIDE_END": MATCHED,
     },
     "domain.redaction.clauses": {
-        **dict.fromkeys(("_IT_IS", "_CHANGED", "_HERE", "_ASKS"), SEARCHED),
-        "_CLAUSE_ENDS": MATCHED,
+        **dict.fromkeys(("_IT_IS", "_CHANGED", "_HERE", "_ASKS", "_LISTED", "_CHOSEN"), SEARCHED),
+        **dict.fromkeys(("_CLAUSE_ENDS", "_FOR_EACH", "_LABELLED", "_OF_EACH"), MATCHED),
     },
     "domain.redaction.lists": {
         "_HEADING": SEARCHED,

@@ -26,7 +26,7 @@ from tests.support.pasted_credentials import (
 from tests.support.pasted_credentials import VALUES as PASTED_VALUES
 from tests.support.secret_corpus import SHAPES, clean_notes, documented, secrets, shaped
 from tests.support.secret_notes import CLEAN_TEXTS, PASSWORDS
-from tests.support.set_credentials import LISTS, SET_NOTHING, STATEMENTS
+from tests.support.set_credentials import LISTS, SENTENCES, SET_NOTHING, STATEMENTS
 from tests.support.told_credentials import ASIDES, CLAUSES, CONTROLS, PARAMETERS, UUID_KEYS
 from tests.support.written_credentials import BLOBS, CLEAN, CODES, FORMS, NOTED, OTHERS, STATED
 from tests.support.written_credentials import SHAPES as WRITTEN
@@ -351,8 +351,10 @@ def test_a_password_that_a_statement_sets_is_replaced_whole_and_nothing_else() -
         )
 
 
-@pytest.mark.parametrize("forms", [LISTS], ids=["lists"])
-def test_each_secret_of_a_list_is_replaced_and_nothing_else(forms: list[tuple[str, tuple[str, ...]]]) -> None:
+@pytest.mark.parametrize("forms", [LISTS, SENTENCES], ids=["lists", "sentences"])
+def test_each_secret_of_a_list_or_a_sentence_is_replaced_and_nothing_else(
+    forms: list[tuple[str, tuple[str, ...]]],
+) -> None:
     assert len(forms) >= 12
     for form, secrets_of_form in forms:
         text = form

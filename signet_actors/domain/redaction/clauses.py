@@ -10,9 +10,24 @@ from collections.abc import Iterator
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
-from signet_actors.domain.redaction.named_values import ends_there, secret_end, trimmed_end
-from signet_actors.domain.redaction.secret_names import PASSWORD_MARKS, SAID, is_password_name, secret_names
-from signet_actors.domain.redaction.values import SecretSpan, is_dense, is_told_password
+from signet_actors.domain.redaction.named_values import NAME_WORDS, ends_there, secret_end, trimmed_end
+from signet_actors.domain.redaction.secret_names import (
+    HEADINGS_OF_PASSWORDS,
+    PASSWORD_MARKS,
+    SAID,
+    is_password_name,
+    secret_names,
+    words_of,
+)
+from signet_actors.domain.redaction.values import (
+    SecretSpan,
+    is_dense,
+    is_signed_credential,
+    is_signed_password,
+    is_token,
+    is_told_password,
+    is_unmistakable,
+)
 from signet_actors.domain.windowed_search import windowed_matches
 
 _REACH: Final = 512
@@ -123,6 +138,83 @@ _ENTER_MARKS: Final = (
 _CLAUSE_ENDS: Final = compile_later(
     r"\s(?:now|again|instead|from|since|as|until|starting|today|jetzt|ab|seit|ein|an|maintenant|ahora|desde|a)\b"
 )
+
+_AND: Final = r"[\"'`*]{0,3}(?:\s?[,;.&+])?\s{0,3}(?:(?:and|und|et|y|e|or|plus)\s{1,3})?"
+_LABEL: Final = (
+    r"(?:(?:the|our|das|die|den|la|le|el|los)\s)?(?!(?:and|und|et|y|e|is|are|was|the)\s)\w[\w.-]{0,23}"
+    r"(?:\s(?!(?:and|und|et|y|e|is|are|was|ist|est|es)\s)[\w.-]{1,24}){0,2}?"
+)
+_PLACE: Final = r"(?:for|on|at|in|f(?:\u00fc|u\u0308|ue)r|auf|pour|sur|para|en)"
+_HEADS: Final = {
+    only: "|".join(map(re.escape, words_of(HEADINGS_OF_PASSWORDS, ascii_only=only))) for only in (True, False)
+}
+_LISTED: Final = {
+    only: compile_later(
+        rf"(?:(?<![a-z])|(?=pass))(?P<name>(?P<many>{_HEADS[only]})|{words})(?P<plural>s|es)?(?!\w)(?=\s|:)"
+        rf"(?P<are>(?:(?:\s{_PLACE}(?:\s[^\s:,;.]{{1,20}}){{1,6}}?)?\s(?:are|were|sind|sont|son)(?:\snow)?:?"
+        r"|(?(many)|(?(plural)|(?!)))(?:\s?:|\s[\u2013\u2014-](?=\s))))?"
+    )
+    for only, words in NAME_WORDS.items()
+}
+"""The name of secrets and perhaps its verb, before several of them."""
+_FOR_EACH = compile_later(
+    rf"{_AND}{_PLACE}\s{_LABEL}(?:\s?(?P<sign>[:=]|->|\u2192)|,?\s(?:it['\u2019]s|is|ist|est|c'est|es))\s{{0,3}}{_VALUE}"
+)
+_LABELLED = compile_later(rf"{_AND}(?P<label>{_LABEL})\s?[:=]\s{{0,3}}{_VALUE}")
+_OF_EACH = compile_later(
+    rf"{_AND}{_VALUE}[\"'`*]{{0,3}}(?:\s{_PLACE}\s{_LABEL}(?=[\s,;.!]|\Z)|\s?\([^()\n]{{1,30}}\))?"
+)
+_LABELS: Final = """
+    hash salt digest checksum policy rule rules field form page prompt hint reset manager column length algorithm type
+    file path url id version format regex source host server name example totp otp 2fa mfa pin
+"""
+_OTHER_LABELS: Final = frozenset(_LABELS.split())
+_CHOSEN: Final = {
+    only: compile_later(
+        rf"(?:(?<![a-z])|(?=pass))(?:{names})(?:,?\s(?:that|which|das|que|qu'))?\s?(?<=[\s'])"
+        r"(?:i|we|you|he|she|they|it|ich|wir|sie|er|du|je|j'ai|nous|on|il|elle|yo|me|he|hemos)(?:\s[^\s:,;.]{1,20}){1,5}?,?"
+        rf"\s(?:is|was|ist|lautet|est|es|era)(?:\s(?:{_NOW}))?:?\s{{1,3}}{_VALUE}"
+    )
+    for only, names in _NAMES.items()
+}
+"""``the password I chose is …``"""
+
+
+def values_of_several(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield each of ``password for staging: …, for prod: …``, and of ``the passwords are … for staging and …``."""
+    only = folded.isascii()
+    for name in windowed_matches(_LISTED[only], folded, _REACH):
+        values: list[SecretSpan] = []
+        password, at, alone = is_password_name(name["name"]), name.end(), False
+        while True:
+            of_each = None
+            for_each = _FOR_EACH.match(folded, at)
+            labelled = None if for_each else _LABELLED.match(folded, at)
+            if not (for_each or labelled) and (name["are"] or values):
+                of_each = _OF_EACH.match(folded, at)
+            each = for_each or labelled or of_each
+            if each is None or "\n" in each[0]:
+                break
+            start, end = each.span("value")
+            end = secret_end(plain, start, end)
+            value = plain[start:end]
+            sure = is_token(value) if not password else is_unmistakable(value) or is_dense(value)
+            if labelled:
+                sure = sure and _OTHER_LABELS.isdisjoint(labelled["label"].split())
+            elif for_each and for_each["sign"]:
+                sure = sure or (is_signed_password(value) if password else is_signed_credential(value))
+            elif password:
+                sure = sure or is_told_password(value)
+            if not sure:
+                break
+            values.append(("password" if password else "credential", start, end))
+            alone = alone or of_each is None
+            at = max(end, of_each.end() if of_each else end)
+        if alone or len(values) > 1:
+            yield from values
+    for found in windowed_matches(_CHOSEN[only], folded, _REACH):
+        if end := _told_end(plain, found):
+            yield "password", found.start("value"), end
 
 
 def values_in_clauses(plain: str, folded: str) -> Iterator[SecretSpan]:

@@ -200,10 +200,23 @@ _OF_PROSE_TOO: Final = ("requirepass", "masterauth", "conn", "net", "vault", "mc
 _AUTH_PAIR = compile_later(
     r"(?:\b(?:auth[\"']?\s{0,3}+[:=]\s{0,3}+(?:\(|(?P<list>\[))|(?:(?:http)?basicauth|passwordauthentication|usernamepasswordcredentials"
     r"|pscredential|networkcredential|(?:smtp|imap|server|mail|ftp|client)\.login)\s{0,3}+\()\s{0,9}+"
-    r"|\b(?:getconnection|pdo|mysqli(?:_connect)?)\s{0,3}+\([^,()\n]{1,200}+,\s{0,9}+)"
+    r"|\b(?:getconnection|pdo|mysqli(?:_connect)?|mysql_connect|(?:py)?mysql(?:db)?\.connect|new\s{1,9}sequelize|ftp_login|ssh2_auth_password)"
+    r"\s{0,3}+\([^,()\n]{1,200}+,\s{0,9}+|\b(?:oci_connect|(?:cx_oracle|oracledb)\.connect)\s{0,3}+\(\s{0,9}+)"
     r"(?:(?P<literal>[\"'])[^\"'\s]{1,128}+[\"']|\$?[\w.]{1,64}+)\s{0,9}+,\s{0,9}+[\"'](?P<value>[^\"'\s]{1,256}+)[\"']"
 )
-PAIR_MARKS: Final = ("auth", "credential", "getconnection", "pdo", "mysqli", ".login")
+PAIR_MARKS: Final = (
+    "auth",
+    "credential",
+    "getconnection",
+    "pdo",
+    "mysqli",
+    ".connect(",
+    "mysql_connect",
+    "sequelize",
+    ".login",
+    "ftp_login",
+    "oci_connect",
+)
 """The literal password in ``auth=("anna", "…")`` and in the constructors of credentials."""
 _VARIABLE = compile_later(
     r"(?:^|[\s'\"`])[A-Z0-9_]{0,64}?(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|PWD|SECRET(?:_KEY)?|TOKEN|API_?KEY|ACCESS_KEY)"

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.normalization import collapsed, sanitize_text, storage_content
 from signet_actors.domain.redaction import commands, written_credentials
-from signet_actors.domain.redaction.clauses import values_in_clauses
+from signet_actors.domain.redaction.clauses import values_in_clauses, values_of_several
 from signet_actors.domain.redaction.kubernetes import MANIFEST_MARK, manifest_values
 from signet_actors.domain.redaction.labelled_values import (
     aliased_values,
@@ -230,6 +230,7 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from said_keys(plain, folded)
         yield from written_credentials.values_told_later(plain, folded)
         yield from values_in_clauses(plain, folded)
+        yield from values_of_several(plain, folded)
         if plain.count("-") >= _UUID_HYPHENS:
             yield from written_credentials.uuid_keys(folded)
         if any(mark in folded for mark in STATEMENT_MARKS) and ("'" in plain or '"' in plain):
