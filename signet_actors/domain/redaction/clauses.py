@@ -21,6 +21,7 @@ from signet_actors.domain.redaction.secret_names import (
 )
 from signet_actors.domain.redaction.values import (
     SecretSpan,
+    has_digit,
     is_dense,
     is_signed_credential,
     is_signed_password,
@@ -182,6 +183,8 @@ _CHOSEN: Final = {
 
 def values_of_several(plain: str, folded: str) -> Iterator[SecretSpan]:
     """Yield each of ``password for staging: …, for prod: …``, and of ``the passwords are … for staging and …``."""
+    if not has_digit(plain):
+        return
     only = folded.isascii()
     for name in windowed_matches(_LISTED[only], folded, _REACH):
         values: list[SecretSpan] = []
