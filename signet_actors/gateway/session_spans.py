@@ -54,7 +54,7 @@ async def with_transcripts(call: Call[Any], found: Recalled, intent: Intent, tim
     sessions = [row for row in found.rows if _is_session(row)] + rows
     others = [row for row in found.rows if row not in sessions]
     most = max(limit - len(others), (limit + 1) // 2)  # those of a busy day leave half of the places to memories
-    sessions = sorted(sessions, key=lambda row: row.time.start or "" if row.time is not None else "", reverse=True)
+    sessions = sorted(sessions, key=lambda row: row.time.end or row.time.start or "" if row.time else "", reverse=True)
     return msgspec.structs.replace(found, rows=[*sessions[:most], *others][:limit])
 
 

@@ -82,7 +82,7 @@ async def sessions_of_day(call: Call[UserPromptRequest], prompt: str, terms: Pro
     chars = min(settings.max_inject_chars, call.request.max_inject_chars or settings.max_inject_chars)
     items = []
     for span in spans:
-        item = turn_item(told_of(span), span.start, chars)
+        item = turn_item(told_of(span), span.end if span.start[:10] != span.end[:10] else span.start, chars)
         if item is not None:
             items.append(item)
             chars -= len(item) + 1

@@ -39,6 +39,7 @@ from signet_actors.store.reads import transcripts as stored
 from signet_actors.store.reads.contents import memories_by_seq
 from signet_actors.store.reads.forget import made_of
 from signet_actors.store.reads.memories import readable_by_id
+from signet_actors.store.reads.transcripts import Span
 
 _SPAN_CHARS: Final = 800
 _ENDING_CHARS: Final = {"user": 120, "assistant": 400}
@@ -169,24 +170,33 @@ def past(snapshot: Snapshot, query: ListPastSessions) -> PastSessionsListed:
 
 
 def spans(reader: Reader, snapshot: Snapshot, query: ListSpans) -> SpansListed:
-    """Return the sessions of the window, the latest first, each with its beginning."""
+    """Return the sessions of the window, the latest first, each with the beginning of what was said then."""
     found = stored.spans(snapshot, query.start, query.end, query.read, query.project)
     expression = fts_expression(match_terms(query.words))
     if found and expression is not None:
         worded = stored.best_turn_of_each(snapshot, [span.transcript for span in found], expression)
-        found = [span for span in found if span.transcript in worded]
+        found = [span for span in found if _is_in(snapshot, span, worded.get(span.transcript), expression)]
     listed = []
     for span in found[: query.limit]:
         turns, _ = stored.turns_beside(snapshot, span.transcript, span.first, 2 * _BESIDE)
-        turns = [turn for turn in turns if turn.seq >= span.first][: _BESIDE + 1]
+        turns = [turn for turn in turns if span.first <= turn.seq <= span.last][: _BESIDE + 1]
         forgotten = None
         if query.unasked:
             forgotten = Forgotten(reader, snapshot, query.read, Filters(project=span.project, or_no_project=True))
         texts = [each for each in _left(turns, forgotten) if each[1]]
         text = collapsed(conversation_around(texts, 0, (), _SPAN_CHARS)) if texts else ""
-        last = stored.last_turns(snapshot, span.transcript, 1 + _BESIDE) if query.with_ends else []
-        ending = _ending(_left(last, forgotten))
+        ending = ""
+        if query.with_ends:
+            last = stored.last_turns(snapshot, span.transcript, 1 + _BESIDE, first=span.first, last=span.last)
+            ending = _ending(_left(last, forgotten))
         if query.unasked and not text and not ending:
             continue
         listed.append(SessionSpan(span.agent_id, span.session_key, span.project, span.start, span.end, text, ending))
     return SpansListed(listed)
+
+
+def _is_in(snapshot: Snapshot, span: Span, best: int | None, expression: str) -> bool:
+    """Return whether a turn of the span matches; ``best``: the turn of its session that matches best."""
+    if best is None or span.first <= best <= span.last:
+        return best is not None
+    return stored.is_in_span(snapshot, span, expression)

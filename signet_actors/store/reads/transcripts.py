@@ -45,7 +45,7 @@ _TURNS_FROM: Final = (
 )
 _LAST_PROMPT: Final = (
     "SELECT u.seq FROM session_turns u WHERE u.transcript_seq = :transcript AND u.role = 'user' AND u.continues = 0"
-    " ORDER BY u.seq DESC LIMIT 1"
+    " AND u.seq <= :last ORDER BY u.seq DESC LIMIT 1"
 )
 _MOST_CHANGED: Final = 2000
 _CHANGED: Final = (
@@ -54,8 +54,11 @@ _CHANGED: Final = (
 )
 _END: Final = (
     "SELECT coalesce(u.said_at, u.created_at), u.seq FROM session_turns u WHERE u.transcript_seq = :transcript"
-    " AND u.copy_of IS NULL ORDER BY u.seq {} LIMIT 1"
+    " AND u.copy_of IS NULL{} ORDER BY u.seq {} LIMIT 1"
 )
+_LAST: Final = (1 << 62) - 1
+"""Behind every turn."""
+_IN_WINDOW: Final = " AND coalesce(u.said_at, u.created_at) >= :start AND coalesce(u.said_at, u.created_at) < :end"
 _PAST: Final = (
     "SELECT m.session_key, m.agent_id, m.harness, m.project,"
     " (SELECT coalesce(u.said_at, u.created_at) FROM session_turns u WHERE u.transcript_seq = m.seq"
@@ -101,7 +104,7 @@ _ONE_MORE: Final = "SELECT 1 FROM {} LIMIT 1 OFFSET :most"
 
 
 class Span(NamedTuple):
-    """When the conversation of a transcript began and ended, and its first turn that is no copy."""
+    """The part of a conversation in a window of time: when it began and ended, and its first and its last turn."""
 
     transcript: int
     agent_id: str
@@ -110,6 +113,7 @@ class Span(NamedTuple):
     start: str
     end: str
     first: int
+    last: int
 
 
 class FoundTurn(NamedTuple):
@@ -222,6 +226,13 @@ def best_turn_of_each(snapshot: Snapshot, transcripts: Sequence[int], expression
     return dict(_best(snapshot, where, bindings, expression, len(transcripts)))
 
 
+def is_in_span(snapshot: Snapshot, span: Span, expression: str) -> bool:
+    """Return whether a turn of the span matches."""
+    where = "u.transcript_seq = :transcript AND u.seq BETWEEN :first AND :last"
+    bindings = {"transcript": span.transcript, "first": span.first, "last": span.last}
+    return bool(_best(snapshot, where, bindings, expression, 1))
+
+
 def past(snapshot: Snapshot, query: ListPastSessions) -> tuple[list[PastSessionBody], int]:
     """Return a page of the readable sessions that have turns, the latest conversation first, and the number of all."""
     last = query.prefix + _HIGHEST_CHARACTER
@@ -238,7 +249,7 @@ def past(snapshot: Snapshot, query: ListPastSessions) -> tuple[list[PastSessionB
 
 
 def spans(snapshot: Snapshot, start: str, end: str, read: ReadScope, project: str | None) -> list[Span]:
-    """Return the readable sessions with a time from ``start`` to before ``end``, of the last changed ones."""
+    """Return of the last changed readable sessions what was said from ``start`` to before ``end``, the latest first."""
     where, bindings = conjunction(
         ("m.updated_at >= :start", {"start": start}),
         (_LIVE, {}),
@@ -248,10 +259,14 @@ def spans(snapshot: Snapshot, start: str, end: str, read: ReadScope, project: st
     found = []
     for transcript, agent_id, session_key, its_project in snapshot.rows(_CHANGED.format(where), bindings):
         snapshot.check_preempted()
-        first, last = (snapshot.one(_END.format(order), {"transcript": transcript}) for order in ("ASC", "DESC"))
-        if first is not None and last is not None and first[0] < end and last[0] >= start:
-            found.append(Span(transcript, agent_id, session_key, its_project, first[0], last[0], first[1]))
-    return sorted(found, key=lambda span: (span.start, span.transcript), reverse=True)
+        whole = {"transcript": transcript}
+        first, last = (snapshot.one(_END.format("", order), whole) for order in ("ASC", "DESC"))
+        if first is not None and last is not None and (first[0] < start or last[0] >= end):
+            part = {**whole, "start": start, "end": end} if first[0] < end and last[0] >= start else None
+            first, last = (part and snapshot.one(_END.format(_IN_WINDOW, order), part) for order in ("ASC", "DESC"))
+        if first and last:
+            found.append(Span(transcript, agent_id, session_key, its_project, first[0], last[0], first[1], last[1]))
+    return sorted(found, key=lambda span: (span.end, span.transcript), reverse=True)
 
 
 def turns_beside(snapshot: Snapshot, transcript: int, turn: int, count: int) -> tuple[list[TranscriptTurn], int]:
@@ -268,11 +283,17 @@ def turns_beside(snapshot: Snapshot, transcript: int, turn: int, count: int) -> 
     return turns, len(before)
 
 
-def last_turns(snapshot: Snapshot, transcript: int, count: int) -> list[TranscriptTurn]:
-    """Return the ``count`` last turns, the oldest first, and before them the last prompt, if it is not one of them."""
-    rows = snapshot.rows(_TURNS_BEFORE, {"transcript": transcript, "turn": 1 << 62, "count": count})
-    prompt = snapshot.value(_LAST_PROMPT, {"transcript": transcript})
-    if prompt is not None and rows and prompt < rows[-1][0]:
+def last_turns(
+    snapshot: Snapshot, transcript: int, count: int, *, first: int = 0, last: int = _LAST
+) -> list[TranscriptTurn]:
+    """Return of the turns ``first`` to ``last`` the last ``count``, the oldest first.
+
+    Before them stands the last prompt, if it is not one of them.
+    """
+    rows = snapshot.rows(_TURNS_BEFORE, {"transcript": transcript, "turn": last + 1, "count": count})
+    rows = [row for row in rows if row[0] >= first]
+    prompt = snapshot.value(_LAST_PROMPT, {"transcript": transcript, "last": last})
+    if prompt is not None and rows and first <= prompt < rows[-1][0]:
         rows += snapshot.rows(_TURNS_FROM, {"transcript": transcript, "turn": prompt, "count": 1})
     return [TranscriptTurn(seq, role, content, said_at, bool(cont)) for seq, role, content, said_at, cont in rows[::-1]]
 
