@@ -78,6 +78,11 @@ def remedy(error: SignetError) -> str:
     if isinstance(error, RequestRefused):
         if error.code is ErrorCode.STORAGE_FULL and "nothing was applied" in error.detail:
             return "Free some disk space. Recall still works."
+        if error.detail == "chunk content already exists":
+            return (
+                "A part of the text is a memory already, and nothing was stored. Find it with `signet search`; then"
+                " change it with `signet edit ID`, or forget it with `signet forget ID --whole` and store the text again."
+            )
         return STATUS_REMEDIES.get(str((json_object(error.answer) or {}).get("status"))) or REMEDIES.get(error.code, "")
     if isinstance(error, ConfigError):
         from signet_actors.config.load import InvalidConfig  # noqa: PLC0415 - slow; only for an error

@@ -74,6 +74,11 @@ STATUS_ADVICE: Final[Mapping[str, str]] = {
     "duplicate_content_hash": "another memory says the same: forget one of the two",
 }
 """The same by the ``status`` of a refused change, which takes precedence."""
+DETAIL_ADVICE: Final[Mapping[str, str]] = {
+    "chunk content already exists": "nothing was stored, because a part of the text is a memory already: find it with"
+    " memory_search; then change it with memory_modify, or forget it with whole and store the text again"
+}
+"""The same by the text of an error that has neither."""
 
 
 class Performed(NamedTuple):
@@ -263,6 +268,7 @@ def _explained(error: SignetError, tool: Tool) -> str:
     """Return the text of the error with what a model can do about it."""
     code = ErrorCode.NOT_FOUND if isinstance(error, InvalidPathValue) else error.code
     advice = STATUS_ADVICE.get(getattr(error, "status", "")) or getattr(error, "remedy", "") or ADVICE.get(code)
+    advice = DETAIL_ADVICE.get(error.detail, advice)
     if code is ErrorCode.NOT_FOUND and "id" not in tool.fields:
         advice = None  # it is about memories
     text = error.detail.rstrip(".")

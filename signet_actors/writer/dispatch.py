@@ -83,7 +83,7 @@ from signet_actors.writer.commands import (
 
 
 def _remember(context: CommandContext, command: Remember) -> Remembered | ChunksRemembered:
-    later = memories.of_later_compaction(context, command.memory)
+    later = chunks.of_later_compaction(context, command.memory)
     if later is not None:
         return later
     if command.memory.source_id is not None:
@@ -93,13 +93,16 @@ def _remember(context: CommandContext, command: Remember) -> Remembered | Chunks
     key = command.memory.idempotency_key
     if key is not None:
         chunks.refuse_chunked_key(context, key, command.memory)
+    is_repeated = key is not None and memories.by_idempotency_key(context, command.memory, key) is not None
     stored = memories.remember(context, command.memory, command.principal)
     memory_changes.replace_summary(context, command.memory, command.principal, (stored.id,))
+    if stored.deduped and command.memory.pinned and not (stored.pinned or is_repeated):
+        return memory_changes.pin(context, stored, command.memory.agent_id, command.principal)
     return stored
 
 
 def _remember_chunks(context: CommandContext, command: RememberChunks) -> ChunksRemembered | Remembered:
-    return memories.of_later_compaction(context, command.memory) or chunks.remember(context, command)
+    return chunks.of_later_compaction(context, command.memory) or chunks.remember(context, command)
 
 
 def _modify(context: CommandContext, command: ModifyMemory) -> Modified:

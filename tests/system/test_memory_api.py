@@ -335,6 +335,25 @@ def test_content_that_differs_only_in_form_is_deduplicated(room: Client, twin: s
     assert len(room.listed()) == 1
 
 
+def test_a_memory_that_is_remembered_again_as_a_pinned_one_is_pinned(room: Client) -> None:
+    first = room.remember("Never deploy on a Friday afternoon", idempotencyKey="plain")
+    again = room.remember("critical: Never deploy on a Friday afternoon", idempotencyKey="pinned")
+    assert (again["id"], again["deduped"], again["pinned"]) == (first["id"], True, True)
+    assert room.get(f"/api/memory/{first['id']}").ok()["pinned"] == 1
+    assert (
+        "Never deploy on a Friday afternoon" in room.post("/api/hooks/session-start", {"harness": "t"}).ok()["inject"]
+    )
+    assert room.remember("Never deploy on a Friday afternoon")["pinned"] is True, "without a wish the pin stays"
+
+
+def test_a_retry_of_a_pinned_memory_does_not_pin_it_again(room: Client) -> None:
+    body = {"pinned": True, "idempotencyKey": "once"}
+    first = room.remember("The deploy key is on the ring", **body)
+    reason = {"pinned": False, "reason": "no longer"}
+    room.request("PATCH", f"/api/memory/{first['id']}", reason).ok()
+    assert room.remember("The deploy key is on the ring", **body)["pinned"] is False
+
+
 def test_a_source_id_deduplicates_before_a_key_and_a_key_before_the_content(room: Client) -> None:
     by_source = room.remember("Text one", sourceId="s-1")["id"]
     by_key = room.remember("Text two", idempotencyKey="k-1")["id"]

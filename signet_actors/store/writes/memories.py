@@ -167,7 +167,7 @@ _SUMMARIES: Final = (
 )
 _LATER_SUMMARY: Final = (
     f"{_SELECT} {_OF_COMPACTION} AND (m.created_at >= :at OR m.idempotency_key IN (:request, :request_of_chunk))"
-    " ORDER BY m.is_deleted, m.created_at DESC LIMIT 1"
+    " ORDER BY m.is_deleted, m.created_at DESC, m.seq LIMIT 1"
 )
 _SUMMARY_OF_END: Final = (
     "SELECT m.id FROM memories m WHERE m.source_id = :key AND m.agent_id = :agent AND m.source_type = 'session'"

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from signet_actors.domain.extraction.injected_text import injected_parts
-from signet_actors.domain.memories import CHUNK, INTERNAL_SOURCE_TYPES
+from signet_actors.domain.memories import CHUNK, COMPACTION, INTERNAL_SOURCE_TYPES
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.errors import Conflict
 from signet_actors.protocol.writer import ChunksRemembered, NewMemory, RememberChunks, Remembered, Vector
@@ -53,6 +53,21 @@ def remember(context: CommandContext, command: RememberChunks) -> ChunksRemember
     if command.may_repeat:
         chunks = _distinct_from_stored(context, memory, chunks)
     return _insert(context, command, chunks) if chunks else memories.of_same_text(context, memory)
+
+
+def of_later_compaction(context: CommandContext, memory: NewMemory) -> ChunksRemembered | Remembered | None:
+    """Return what holds the summary of a later compaction of the session, or is of the same request, live or deleted.
+
+    Only a report that was sent late tells when the compaction was.
+    """
+    if memory.source_type != COMPACTION or memory.source_id is None:
+        return None
+    at, request = memory.created_at or "~", memory.idempotency_key or ""
+    row = memory_rows.later_summary(context.tx, memory.agent_id, memory.source_id, at, request)
+    if row is None or row.source_type != CHUNK or row.source_id is None:
+        return row and memories.deduplicated(context, row, memory, content_hash(memory.content))
+    live = [part.id for part in _parts(context, memory, row.source_id) if not part.is_deleted]
+    return ChunksRemembered(ids=live or [row.id], group_id=row.source_id, deduped=True)
 
 
 def by_source(context: CommandContext, memory: NewMemory) -> ChunksRemembered | None:

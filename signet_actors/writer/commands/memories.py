@@ -16,7 +16,7 @@ import msgspec
 
 from signet_actors.domain.extraction.injected_text import InjectedParts, Span
 from signet_actors.domain.jobs import EXTRACT
-from signet_actors.domain.memories import COMPACTION, DERIVED, INTERNAL_SOURCE_TYPES, type_source
+from signet_actors.domain.memories import DERIVED, INTERNAL_SOURCE_TYPES, type_source
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.written_forms import INDEXED_CHARS, indexed_beside
 from signet_actors.protocol.message import Principal
@@ -65,7 +65,7 @@ def remember(
         if DERIVED in {existing.who, existing.updated_by} and not existing.is_deleted:
             # The caller is told that the text is stored, so undoing the run that wrote it must not remove it.
             history.record(context, existing.id, "none", principal, reason=REMEMBERED_AGAIN)
-        return _deduplicated(context, existing, memory, digest)
+        return deduplicated(context, existing, memory, digest)
     if memory.agent_id not in context.row_cache.agents:
         agents.register(context, memory.agent_id)
     return insert(context, memory, principal, digest, import_line)
@@ -234,19 +234,7 @@ def restore_key(context: CommandContext, row: StoredRow, principal: Principal) -
 def by_source(context: CommandContext, memory: NewMemory) -> Remembered | None:
     """Return the live memory that came from the memory's source, for a content that would be stored as chunks."""
     row = row_of_source(context, memory)
-    return None if row is None else _deduplicated(context, row, memory, content_hash(memory.content))
-
-
-def of_later_compaction(context: CommandContext, memory: NewMemory) -> Remembered | None:
-    """Return what holds the summary of a later compaction of the session, or is of the same request, live or deleted.
-
-    Only a report that was sent late tells when the compaction was.
-    """
-    if memory.source_type != COMPACTION or memory.source_id is None:
-        return None
-    at, request = memory.created_at or "~", memory.idempotency_key or ""
-    row = memory_rows.later_summary(context.tx, memory.agent_id, memory.source_id, at, request)
-    return None if row is None else _deduplicated(context, row, memory, content_hash(memory.content))
+    return None if row is None else deduplicated(context, row, memory, content_hash(memory.content))
 
 
 def of_same_text(context: CommandContext, memory: NewMemory) -> Remembered:
@@ -254,7 +242,7 @@ def of_same_text(context: CommandContext, memory: NewMemory) -> Remembered:
     digest = content_hash(memory.content)
     row = live_by_hash(context, memory, digest)
     assert row is not None
-    return _deduplicated(context, row, memory, digest)
+    return deduplicated(context, row, memory, digest)
 
 
 def row_of_source(context: CommandContext, memory: NewMemory) -> StoredRow | None:
@@ -278,7 +266,8 @@ def _duplicate(context: CommandContext, memory: NewMemory, digest: str, principa
     return live_by_hash(context, memory, digest)
 
 
-def _deduplicated(context: CommandContext, row: StoredRow, memory: NewMemory, digest: str) -> Remembered:
+def deduplicated(context: CommandContext, row: StoredRow, memory: NewMemory, digest: str) -> Remembered:
+    """Return the row as what the memory duplicates, with the memory's vector if it has none."""
     embedding_seq = row.embedding_seq
     if embedding_seq is None and memory.vector is not None and row.content_hash == digest and not row.is_deleted:
         embedding_seq = embeddings.store(context, row.id, digest, memory.vector)

@@ -32,6 +32,7 @@ from signet_actors.protocol.writer import (
     NewMemory,
     Recovered,
     RecoverMemory,
+    Remembered,
 )
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.rows import decode_tags
@@ -160,6 +161,13 @@ def modify(
         embedded=embedded,
         parts=chunk_rows.other_parts(context.tx, row) if content_changed else [],
     )
+
+
+def pin(context: CommandContext, stored: Remembered, agent_id: str, principal: Principal) -> Remembered:
+    """Pin a memory that the agent has remembered again, now as a pinned one."""
+    patch = MemoryPatch(stored.id, REMEMBERED_AGAIN, pinned=True)
+    changed = modify(context, patch, principal, ReadScope(agent_id))
+    return msgspec.structs.replace(stored, pinned=True, version=changed.new_version or stored.version)
 
 
 def forget_with_facts(context: CommandContext, command: ForgetMemory, without: Collection[str] = ()) -> Forgotten:
