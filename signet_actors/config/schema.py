@@ -458,8 +458,8 @@ class BudgetsConfig(Struct, frozen=True, rename="camel"):
 class SupervisionConfig(Struct, frozen=True, rename="camel"):
     """Monitoring and restarting of processes. Source: docs/reliability.md "Supervision policy", R9, R19, R21."""
 
-    heartbeat_ms: Annotated[int, ranged(50, MINUTE_MS, "Time between two heartbeats of a process")] = 1000
-    liveness: Annotated[int, ranged(2, 100, "Missed heartbeats after which a process counts as hung")] = 2
+    heartbeat_ms: Annotated[int, ranged(50, MINUTE_MS, "Time between two heartbeats of a process")] = 900
+    liveness: Annotated[int, ranged(2, 100, "Missed heartbeats after which a process counts as hung")] = 3
     start_timeout_ms: Annotated[
         int, ranged(SECOND_MS, HOUR_MS, "Time for a process to become ready; after it the process is killed")
     ] = 2 * MINUTE_MS
