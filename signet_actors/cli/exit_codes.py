@@ -81,7 +81,7 @@ def remedy(error: SignetError) -> str:
         if error.detail == "chunk content already exists":
             return (
                 "A part of the text is a memory already, and nothing was stored. Find it with `signet search`; then"
-                " change it with `signet edit ID`, or forget it with `signet forget ID --whole` and store the text again."
+                " change it with `signet edit ID`, or `signet forget ID --whole` and store the text again."
             )
         return STATUS_REMEDIES.get(str((json_object(error.answer) or {}).get("status"))) or REMEDIES.get(error.code, "")
     if isinstance(error, ConfigError):

@@ -50,6 +50,30 @@ CLAUSES = [
 ]
 """The value is told in another clause than the name, or at its end."""
 
+IN_MARKS = [
+    (form, value)
+    for form in (
+        "Log in as `anna@example.org`, password `%s`.",
+        "The Postgres user is `shop_app` with the password `%s` on port 5433.",
+        "username `anna`, password `%s`",
+        'username anna, password "%s"',
+        "sudo password `%s`",
+        "the root password '%s' works",
+        'Log in as anna with the password "%s"',
+        "log in with user anna and password `%s`",
+        "Der Benutzer `anna`, Passwort `%s`",
+        "utilisateur anna, mot de passe `%s`",
+        "usuario anna, contraseña `%s`",
+        "wifi password **%s**",
+    )
+    for value in ("bkVt7mQz", "Tiger2024", "word123", "WordWord42", "P@ssw0rd")
+]
+IN_MARKS += [
+    ("The password was reset, it is `%s` now", "bkVt7mQz"),
+    ("es fragt nach einem Passwort, gib `%s` ein", "Rt7kLm2Q"),
+]
+"""Marks around a value do not make it less of one."""
+
 ASIDES = [
     *(
         (form, "d3pl0y-now")
@@ -182,6 +206,28 @@ CONTROLS = {
         "new password rules as of today: 12 characters",
         "password expiry since 2024: 90 days",
         "password policy from v2 on: bcrypt",
+    ),
+    "marked": (
+        "the password `field` is required",
+        'The column password "varchar255" is hashed',
+        "hash the password `bcrypt12` times",
+        "set the input type password `min-8-chars` hint",
+        'the user form password "sha256" digest',
+        "the login form has a password `input2` element",
+        "user password `reset_token2` table",
+        "the user password `hashed_password` column",
+        'log in with the password "from the vault"',
+        "the admin password `ADMIN_PASSWORD` is read from the environment",
+        "user anna, password `$DB_PASSWORD`",
+        "sudo password `prompt` is hidden",
+        "username `anna`, password `<your password>`",
+        "the login with the password `required` attribute",
+        'the user service has a password "v2" endpoint',
+        "a root password `length` of 12",
+        "the db password `secretRef` points to Vault",
+        'wifi password "changed yesterday"',
+        "sudo password `timestamp_timeout` is 15",
+        "user anna with the password `policy` strict",
     ),
     "asides": (
         "ssh deploy@10.0.0.5 (password required)",

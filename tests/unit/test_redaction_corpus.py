@@ -27,7 +27,7 @@ from tests.support.pasted_credentials import VALUES as PASTED_VALUES
 from tests.support.secret_corpus import SHAPES, clean_notes, documented, secrets, shaped
 from tests.support.secret_notes import CLEAN_TEXTS, PASSWORDS
 from tests.support.set_credentials import LISTS, SENTENCES, SET_NOTHING, STATEMENTS
-from tests.support.told_credentials import ASIDES, CLAUSES, CONTROLS, PARAMETERS, UUID_KEYS
+from tests.support.told_credentials import ASIDES, CLAUSES, CONTROLS, IN_MARKS, PARAMETERS, UUID_KEYS
 from tests.support.written_credentials import BLOBS, CLEAN, CODES, FORMS, NOTED, OTHERS, STATED
 from tests.support.written_credentials import SHAPES as WRITTEN
 
@@ -327,7 +327,11 @@ def test_what_people_jot_down_is_replaced() -> None:
         assert Redactor().clean(form.replace("%s", secret)) == (clean, ("password",))
 
 
-@pytest.mark.parametrize("forms", [CLAUSES, ASIDES, PARAMETERS, UUID_KEYS], ids=["clauses", "asides", "urls", "uuids"])
+@pytest.mark.parametrize(
+    "forms",
+    [CLAUSES, IN_MARKS, ASIDES, PARAMETERS, UUID_KEYS],
+    ids=["clauses", "marked", "asides", "urls", "uuids"],
+)
 def test_what_a_clause_brackets_or_a_url_hold_is_replaced_whole_and_nothing_else(forms: list[tuple[str, str]]) -> None:
     assert len(forms) >= 20
     for form, secret in forms:

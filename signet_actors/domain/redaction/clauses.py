@@ -137,7 +137,7 @@ _ENTER_MARKS: Final = (
     "ingresa",
 )
 _CLAUSE_ENDS: Final = compile_later(
-    r"\s(?:now|again|instead|from|since|as|until|starting|today|jetzt|ab|seit|ein|an|maintenant|ahora|desde|a)\b"
+    r"[\"'`*]{0,3}\s(?:now|again|instead|from|since|as|until|starting|today|jetzt|ab|seit|ein|an|maintenant|ahora|desde|a)\b"
 )
 
 _AND: Final = r"[\"'`*]{0,3}(?:\s?[,;.&+])?\s{0,3}(?:(?:and|und|et|y|e|or|plus)\s{1,3})?"

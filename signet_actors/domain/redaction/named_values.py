@@ -174,7 +174,8 @@ _ACCOUNT_BEFORE = compile_later(
     r"|compte|usuario|cuenta|utente"
     r"|(?:(?:log|sign)\w{0,4}[ -]?in(?:to)?(?:\s[\w.-]{1,20}){0,2}"
     r"|anmeld\w{1,6}|melde?n?(?:\s\w{2,4}){0,2})\s(?:as|with|using|als))"
-    r"\s?[:=]?\s[^\s:=]{1,32}[\s,;/]{1,3}(?:(?:and|with|using|und|mit|et|avec|y|con|e)\s)?(?:the\s|dem\s)?"
+    r"(?:\s?[:=]|\s(?:is|ist|est|es))?\s[^\s:=]{1,32}[\s,;/]{1,3}(?:(?:and|with|using|und|mit|et|avec|y|con|e)\s)?"
+    r"(?:the\s|dem\s)?"
     r"|[\w.+-]{1,64}@[\w-]{1,32}(?:\.[\w-]{1,32}){1,4}[\s,;/]{1,3}(?:(?:and|with|und|mit|et|avec|y|con|e)\s)?"
     r"(?:the\s|dem\s)?)\Z"
 )
@@ -301,8 +302,14 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
                 accept = _is_compared_value
             elif not password and _PART_OF_CODE.search(name[0]):
                 accept = _is_strong_or_irregular
+            elif aside:
+                accept = is_quoted_aside
+            elif bare and identified:
+                accept = is_signed_password
+            elif bare and password and _is_of_account(name, before):
+                accept = _is_quoted_of_account
             elif bare:
-                accept = is_quoted_aside if aside else is_signed_password if identified else is_signed_credential
+                accept = _is_signed_or_dense if password else is_signed_credential
             elif weak:
                 accept = is_signed_password if password else is_signed_credential
             elif said and not password:
@@ -495,6 +502,11 @@ def _is_aside(plain: str, before: str, start: int) -> bool:
 
 def _is_signed_or_dense(value: str) -> bool:
     return is_signed_credential(value) or is_dense(value)
+
+
+def _is_quoted_of_account(value: str) -> bool:
+    """Return whether it is a password; words and numbers with hyphens (``min-8-chars``) may be a name."""
+    return is_signed_password(value) and ("-" not in value or _is_signed_or_dense(value))
 
 
 def _is_told_in_brackets(value: str) -> bool:
