@@ -487,6 +487,11 @@ QUESTIONS = [
     "\u5bc6\u7801\u662f\u4ec0\u4e48\uff1f",
     "Tell me the admin password and I will go on.",
     "Can you provide the credentials?",
+    "What are the login credentials?",
+    "What are the SMTP username and password?",
+    "The server asks for a password. What should I enter?",
+    "I don't have the password. Could you provide it?",
+    "To continue I need:\n1. the database host\n2. the database password",
 ]
 """Turns that ask for a secret; the next one answers."""
 OTHER_ANSWERS = [
@@ -511,6 +516,10 @@ OTHER_ANSWERS = [
     ("What is the key of the row?", "user:42:Profile"),
     ("Which secret manager?", "1Password2"),
     ("What did the password test say?", "12/14 passed"),
+    ("What are the login credentials?", "anna / the one from 1Password2"),
+    ("Where are the credentials?", "vault, path kv/Prod2/db"),
+    ("The password is wrong. Should I go on?", "HBloC8595PFK"),
+    ("I need:\n1. the branch\n2. the commit", "main and HBloC8595PFK"),
 ]
 """Turns, and the next ones, that are no secret."""
 PASTED = {

@@ -202,6 +202,7 @@ def test_the_answer_to_a_question_for_a_secret_is_replaced(value: str) -> None:
 
 ANSWERS = {
     **dict.fromkeys(("%s", "`%s`", "it's %s, I think", "sure, use %s", "%s\n\nand the user is anna"), "xK9mQ2vL7pR4"),
+    **dict.fromkeys(("anna / %s", "admin, %s", "`anna` / `%s`", "anna@example.org and %s", "bob: %s"), "uXk4mR7pQz2L"),
     "%s.": "8f14e45fceea167a5a36dedd4bea2543",
     "Ok: %s": "Tr0ub4dor&3",
     "**%s**": "k7Qw9ZrT2mLp4XvB8nHs",

@@ -59,15 +59,20 @@ _SAID_KEY = compile_later(
 )
 _QUESTION: Final = {
     only: (
-        rf"(?:(?<![a-z0-9-])(?:{NAME_WORDS[only]}|keys?|pins?)(?![a-z0-9_-])(?:[^\n.?\uff1f]|\.(?=\S)){{0,80}}[?\uff1f](?=[\s*_\"')]|\Z)"
+        rf"(?:(?<![a-z0-9-])(?:{NAME_WORDS[only]}|keys?|pins?)(?![a-z0-9_-])(?:[^\n.?\uff1f]|\.(?=\S)){{0,80}}"
+        r"(?:\.\s[^\n.?]{0,40}?\b(?:enter|type|provide|send|share|give|paste|use|it)\b[^\n.?]{0,30})?[?\uff1f](?=[\s*_\"')]|\Z)"
+        r"|\b(?:need|provide|send|share|give\sme)\b[^\n?]{0,30}:\s?(?:\r?\n[^\n]{1,80}){0,4}?"
+        rf"\r?\n[^\n]{{0,60}}?(?:{NAME_WORDS[only]}|key|pin)(?![\w-])"
         rf"|\b(?:enter|paste|provide|type|send|give|share|need|tell)\s[^\n?]{{0,60}}?(?:{NAME_WORDS[only]}|key|pin)(?![\w-])"
     )
     for only in (True, False)
 }
 _ANSWER: Final = (
     r"(?:(?:it['\u2019]?s|it\sis|sure|yes|ok(?:ay)?|here(?:['\u2019]s)?|das\sist|es\sist|c'est|use|try|take)[,:.]?\s){0,2}"
+    r"(?:[`*\"']{0,3}[\w.@+-]{1,64}[`*\"']{0,3}(?:\s?/\s|,\s|:\s|\s\|\s|\s(?:and|und|et|y)\s))?"
     r"[`*\"']{0,3}(?P<value>[^\s`*\"']{6,255})"
 )
+"""The first word, or after who has it the second: ``anna / …``."""
 _ASKED: Final = {
     only: compile_later(
         rf"{question}[^\n?:]{{0,40}}(?=\r?\n))[ \t*_\"')]{{0,6}}(?:\r?\n[ \t]{{0,8}}){{0,2}}"
