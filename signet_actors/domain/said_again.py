@@ -25,6 +25,10 @@ _TOGETHER: Final = 0.8
 """And several sentences together so much, if it has no number."""
 _FEW: Final = 3
 """A memory with fewer telling words is said by a sentence with little else."""
+_LONG: Final = 200
+_SEVERAL: Final = 2
+_FACT: Final = 4
+"""A sentence of so many words, with a number or a name, tells a fact of a memory that has several."""
 _MORE_WORDS: Final = 3
 _PASSAGE: Final = 6
 """A statement is said by so many sentences in a row at most, one for two of its words."""
@@ -109,6 +113,15 @@ def statement_of(text: str) -> Statement:
     text = text[:MOST_CHARS]
     undated = _statement(_DATE.sub(" ", text), _USERS)
     return undated if undated.numbers else _statement(text, _USERS)
+
+
+def statements_of(text: str) -> tuple[Statement, ...]:
+    """Return what a memory says, and of a long one also what its sentences say, each of which may be told alone."""
+    whole, sentences = statement_of(text), sentences_of(text[:MOST_CHARS])
+    if len(text) < _LONG or len(sentences) < _SEVERAL:
+        return (whole,)
+    parts = map(statement_of, sentences)
+    return (whole, *(part for part in parts if len(part.words) >= _FACT and part.numbers | part.names))
 
 
 def passage_of(text: str) -> Passage:

@@ -25,7 +25,7 @@ from signet_actors.domain.said_again import (
     passage_of,
     says,
     says_rather,
-    statement_of,
+    statements_of,
     tells_more,
     without_said,
 )
@@ -59,10 +59,12 @@ class Forgotten:
         if len(known) + len(missing) > _MOST_KNOWN:
             known.clear()
             missing = keys
-        known |= {key: statement_of(text) for key, text in self._texts(missing).items()}
+        known |= {key: statements_of(text) for key, text in self._texts(missing).items()}
         strict = [*rows, *((edit.event,) for edit in edits if edit.is_forgotten)]
-        self._statements: dict[tuple[int, ...], Statement] = {key: known[key] for key in strict}
-        formers = {edit: former_of(known[edit.event,], known[now[edit.event]]) for edit in edits if edit.event in now}
+        self._statements: dict[tuple[int, ...], tuple[Statement, ...]] = {key: known[key] for key in strict}
+        formers = {
+            edit: former_of(known[edit.event,][0], known[now[edit.event]][0]) for edit in edits if edit.event in now
+        }
         self._formers = {edit: former for edit, former in formers.items() if former is not None}
 
     def _texts(self, keys: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], str]:
@@ -126,7 +128,7 @@ class Forgotten:
 
     def _said_in(self, text: str) -> list[Statement]:
         passage = passage_of(text)
-        said = [(key, each) for key, each in self._statements.items() if says(passage, each)]
+        said = [(key, each) for key, all_ in self._statements.items() for each in all_ if says(passage, each)]
         return [each for key, each in said if not self._is_live(key, each, passage)]
 
     def _is_live(self, key: tuple[int, ...], said: Statement, passage: Passage) -> bool:
@@ -138,4 +140,4 @@ class Forgotten:
         text = self._texts([key])[key]
         hits = reader.keyword.search(snapshot, text, allowed, pool=_COMPARED)
         live = contents_by_seq(snapshot, self._read, hits.seqs[:_COMPARED].tolist())
-        return any(says_rather(passage, statement_of(content), said) for content in live.values())
+        return any(says_rather(passage, each, said) for content in live.values() for each in statements_of(content))

@@ -79,7 +79,7 @@ class Reader:
         self.tokens = TokenSimilarity()
         self.unrelated = UnrelatedCosines()
         self.change_subjects: dict[tuple[int, int, int], Subject] = {}
-        self.statements: dict[tuple[int, ...], Statement] = {}
+        self.statements: dict[tuple[int, ...], tuple[Statement, ...]] = {}
         """What forgotten memories say, by generation, row and version of the words."""
         self._subjects = Subjects(self.columns, self.flags)
         self._coherence: dict[VectorLeg, Coherence] = {}

@@ -65,6 +65,8 @@ IN_MARKS = [
         "utilisateur anna, mot de passe `%s`",
         "usuario anna, contraseña `%s`",
         "wifi password **%s**",
+        '#define WIFI_PASS "%s"',
+        '  #define MQTT_PASSWORD   "%s"',
     )
     for value in ("bkVt7mQz", "Tiger2024", "word123", "WordWord42", "P@ssw0rd")
 ]
@@ -225,6 +227,8 @@ CONTROLS = {
         'the user service has a password "v2" endpoint',
         "a root password `length` of 12",
         "the db password `secretRef` points to Vault",
+        '#define PASSWORD_LABEL "Password"',
+        '#define DB_PASSWORD "<your password>"',
         'wifi password "changed yesterday"',
         "sudo password `timestamp_timeout` is 15",
         "user anna with the password `policy` strict",

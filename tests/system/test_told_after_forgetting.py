@@ -525,3 +525,58 @@ def test_forgetting_names_no_session_that_says_something_else(empty_rooms: Calla
         if "saidIn" in answer:
             wrong.append((said, answer))
     assert wrong == []
+
+
+FACTS_OF_A_LONG_TEXT = (
+    ("The payroll of Ottokar Brandt is 5210 euros per month", "what is the payroll of Ottokar?", "5210"),
+    ("The badge of Ludmilla Sever opens gates 4 and 9 of the harbour", "which gates does the badge open?", "gates 4"),
+    ("The spare key of the boathouse hangs behind the Beluga poster", "where hangs the spare key?", "Beluga"),
+    ("The auditor Quentin Maro comes on May 12 at 10:00 with two colleagues", "when comes the auditor?", "10:00"),
+    ("Invoices of the Zander shipyard are paid from account 7734", "from which account are invoices paid?", "7734"),
+    (
+        "The insurance number of the ferry Albatros is HX-20418",
+        "what is the insurance number of the ferry?",
+        "HX-20418",
+    ),
+    ("The skipper Tamsin Roe has a licence until 2029 for the northern route", "until when is the licence?", "2029"),
+    ("Diesel is ordered from Petrofin in lots of 4000 litres each Tuesday", "from whom is diesel ordered?", "Petrofin"),
+)
+
+
+def long_text() -> str:
+    return ". ".join(fact for fact, *_ in FACTS_OF_A_LONG_TEXT) + "."
+
+
+def tell_each(room: Client) -> None:
+    for fact, question, _ in FACTS_OF_A_LONG_TEXT:
+        said = f"User: {question}\nAssistant: {fact}."
+        hook(room, "session-end", sessionKey=f"one-{next(SESSIONS)}", transcript=said, reason="logout")
+
+
+def told_facts(room: Client) -> list[str]:
+    """Return the words of the facts that a start and prompts of new sessions are given."""
+    start = hook(room, "session-start", sessionKey=f"start-{next(SESSIONS)}")["inject"]
+    texts = [
+        hook(room, "user-prompt-submit", sessionKey=f"asks-{next(SESSIONS)}", userPrompt=question)["inject"]
+        for _, question, _ in FACTS_OF_A_LONG_TEXT
+    ]
+    return [word for _, _, word in FACTS_OF_A_LONG_TEXT if word in f"{start} {' '.join(texts)}"]
+
+
+def test_no_fact_of_a_forgotten_long_text_is_told_again_alone(empty_rooms: Callable[[], Client]) -> None:
+    room = empty_rooms()
+    stored = room.remember(long_text(), project=PROJECT)
+    tell_each(room)
+    assert len(told_facts(room)) >= 7, "before it is forgotten, the facts are given"
+    told = room.request("DELETE", f"/api/memory/{stored['ids'][0]}", {"reason": "asked to", "whole": True}).ok()
+    assert told_facts(room) == []
+    assert len(told["saidIn"]) >= 6
+
+
+def test_the_facts_of_a_long_text_that_is_stored_again_are_told(empty_rooms: Callable[[], Client]) -> None:
+    room = empty_rooms()
+    stored = room.remember(long_text(), project=PROJECT)
+    tell_each(room)
+    room.request("DELETE", f"/api/memory/{stored['ids'][0]}", {"reason": "corrected", "whole": True}).ok()
+    room.remember(long_text().replace("4000 litres", "6000 litres"), project=PROJECT)
+    assert len(told_facts(room)) >= 6

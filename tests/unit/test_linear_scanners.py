@@ -216,7 +216,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_NAME", "_CLOSING_TAG", "BARE_STOP", "_ENTITY_STOP", "_STOPS", "_ESCAPED_STOPS"), SEARCHED),
         **dict.fromkeys(("_END_OF_LINE", "_OPEN_QUOTE", "_PHRASES", "_VALUE_ENDS", "_IS_SAID"), MATCHED),
         **dict.fromkeys(("_OPTION_BEFORE", "_PARAMETER_BEFORE", "_ACCOUNT_BEFORE", "_SQL_ACCOUNT_BEFORE"), SEARCHED),
-        **dict.fromkeys(("_REPLACED", "_PART_OF_CODE", "_ASIDE_BEFORE"), SEARCHED),
+        **dict.fromkeys(("_REPLACED", "_PART_OF_CODE", "_ASIDE_BEFORE", "_DEFINE_BEFORE"), SEARCHED),
         "_ASIDE_END": MATCHED,
     },
     "domain.redaction.clauses": {

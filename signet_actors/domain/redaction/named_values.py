@@ -155,6 +155,7 @@ _BRACKETS: Final = ("(", "[", "\u3010", "\u300c", "\u300e", "\u300a")
 _ASIDE_BEFORE = compile_later(r"(?<![^\s\"'`])[(\[][^()\[\]\n]{0,40}\Z")
 _ASIDE_END = compile_later(r"[\"'`]{0,3}[)\],;]")
 """Around a password in brackets: ``ssh … (pw "…")``."""
+_DEFINE_BEFORE = compile_later(r"#define\s{1,8}\w{0,40}\Z")
 _OPTION_BEFORE = compile_later(r"(?:^|[\s\"'`])--[a-z0-9-]{0,40}$")
 _WORDS_OF_PROSE: Final = ("pass",)
 """In capitals and alone, these are names only before ``=`` or a quote: ``PASS: TestLogin2`` is a test result."""
@@ -241,6 +242,7 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
         identified = word.startswith("identified")
         statement = not (sign or said) and (
             before.endswith(_SQL_BEFORE)
+            or (opening is not None and "#define" in before and _DEFINE_BEFORE.search(before) is not None)
             or (identified and (plain.startswith("IDENTIFIED", begin) or bool(_SQL_ACCOUNT_BEFORE.search(before))))
         )
         if _is_not_secret_name(plain, begin, before, word):

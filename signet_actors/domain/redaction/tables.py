@@ -37,6 +37,9 @@ _BARS: Final = dict.fromkeys((0x2502, 0x2503, 0x2551), "|")
 _RULE = compile_later(r"[|:\s]*+[-+=\u2500-\u257f][-+=|:\s\u2500-\u257f]*+")
 _WORDS = compile_later(r"\S++(?> \S++)*")
 _CELL = compile_later(r"[\w .*`\"'()-]{0,60}")
+"""A heading where the separator is also in prose; between bars and tabs stands what people like."""
+_MOST_OF_HEADING: Final = 60
+_PAIR: Final = " / "
 _MARKS: Final = "*_~`\"'"
 _AROUND: Final = " \t\r*_`\"'"
 
@@ -74,8 +77,8 @@ def column_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             for separator in _SEPARATORS:
                 header = _cells(head, separator)
                 names = [head[start:end].strip(" \t\r") for start, end in header]
-                if 1 < len(header) <= 64 and all(map(_CELL.fullmatch, names)):
-                    named = [_COLUMN[ascii_only].fullmatch(name.strip(_AROUND)) for name in names]
+                if 1 < len(header) <= 64 and all(_is_heading(name, separator) for name in names):
+                    named = [_COLUMN[ascii_only].fullmatch(_name_of(name)) for name in names]
                     columns = [
                         (index, is_password_name(name["name"]) if name["name"] else None)
                         for index, name in enumerate(named)
@@ -86,6 +89,17 @@ def column_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             else:
                 header = []
         at += len(line) + 1
+
+
+def _is_heading(name: str, separator: str) -> bool:
+    return len(name) <= _MOST_OF_HEADING and (separator in "|\t" or _CELL.fullmatch(name) is not None)
+
+
+def _name_of(heading: str) -> str:
+    """Return a heading without the signs around it; the last one of ``User / Password``."""
+    name = heading.rpartition("/")[2]
+    telling = [at for at, char in enumerate(name) if char.isalnum()]
+    return name[telling[0] : telling[-1] + 1] if telling else ""
 
 
 def _cells(line: str, separator: str) -> list[tuple[int, int]]:
@@ -125,7 +139,11 @@ def _values_of_columns(
             if is_random_key(value):
                 yield "credential", start, start + len(value)
             continue
-        if any(char.isspace() for char in value):
+        user, slash, rest = value.rpartition(_PAIR)
+        if slash and not any(char.isspace() for char in user.strip() + rest):
+            value, start = rest, start + len(value) - len(rest)
+            found = is_spoken_password(value) or is_symbol_password(value)
+        elif any(char.isspace() for char in value):
             found = is_passphrase(value) if password and quoted else is_password_with_blanks(value.split(" "))
         elif password:
             found = is_spoken_password(value) or is_symbol_password(value)

@@ -10,7 +10,7 @@ from typing import Final
 
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.query_words import fts_expression, fts_match, match_terms
-from signet_actors.domain.said_again import MOST_CHARS, passage_of, says, statement_of
+from signet_actors.domain.said_again import MOST_CHARS, Statement, passage_of, says, statements_of
 from signet_actors.domain.transcripts.excerpts import conversation_around, excerpt
 from signet_actors.domain.transcripts.turns import conversation
 from signet_actors.protocol.memories import Filters
@@ -149,20 +149,25 @@ def saying(reader: Reader, snapshot: Snapshot, query: FindSaying) -> SayingFound
         expression = fts_match(text, max_terms=_TERMS)
         if expression is None:
             continue
-        statement = statement_of(text)
+        statements = statements_of(text)
         memories.update(dict.fromkeys(made_of(snapshot, memory_id, query.read.agent_id)))
         hits = reader.keyword.search(snapshot, text, allowed, pool=_SAYING)
         rows = memories_by_seq(snapshot, query.read, Filters(), hits.seqs[:_SAYING].tolist(), chars=_MEMORY_CHARS)
         for row in rows.values():
-            if row.agent_id == query.read.agent_id and says(passage_of(row.content), statement):
+            if row.agent_id == query.read.agent_id and _says_any(row.content, statements):
                 memories[row.id] = None
         search_ = SearchSessions(text, query.read, _SAYING)
         for turn in stored.best_turns(snapshot, search_, expression, places=_TURNS_OF_EACH):
             if turn.agent_id == query.read.agent_id and turn.session_key not in sessions:
                 beside, _ = stored.turns_beside(snapshot, turn.transcript, turn.turn, 1)
-                if says(passage_of("\n".join(each.content for each in beside)), statement):
+                if _says_any("\n".join(each.content for each in beside), statements):
                     sessions[turn.session_key] = None
     return SayingFound([*sessions], [each for each in memories if each not in query.ids])
+
+
+def _says_any(text: str, statements: Sequence[Statement]) -> bool:
+    passage = passage_of(text)
+    return any(says(passage, each) for each in statements)
 
 
 def past(snapshot: Snapshot, query: ListPastSessions) -> PastSessionsListed:
