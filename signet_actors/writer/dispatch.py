@@ -93,10 +93,10 @@ def _remember(context: CommandContext, command: Remember) -> Remembered | Chunks
     key = command.memory.idempotency_key
     if key is not None:
         chunks.refuse_chunked_key(context, key, command.memory)
-    is_repeated = key is not None and memories.by_idempotency_key(context, command.memory, key) is not None
+    is_sent_again = memories.is_sent_again(context, command.memory)
     stored = memories.remember(context, command.memory, command.principal)
     memory_changes.replace_summary(context, command.memory, command.principal, (stored.id,))
-    if stored.deduped and command.memory.pinned and not (stored.pinned or is_repeated):
+    if stored.deduped and command.memory.pinned and not (stored.pinned or is_sent_again):
         return memory_changes.pin(context, stored, command.memory.agent_id, command.principal)
     return stored
 

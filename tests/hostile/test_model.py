@@ -161,7 +161,7 @@ class MemoryMachine(RuleBasedStateMachine):
         assert answer["deduped"] == bool(same)
         if same:
             assert answer["id"] in {row.id for row in same}
-            wish = self.model.rows[answer["id"]]
+            wish = self.model.remembered_again(answer["id"], wish)
         assert answer["content"] == wish.content
         assert (answer["type"], answer["pinned"], answer["importance"]) == (wish.type, wish.pinned, wish.importance)
         assert answer["tags"] == (",".join(wish.tags) or None)

@@ -96,6 +96,23 @@ class ReferenceMemory:
                     self._give_up_key(row)
         return [row for row in live if alike(row.content, new.content)]
 
+    def remembered_again(self, memory_id: str, new: Row) -> Row:
+        """Return the memory that ``new`` duplicates; it is pinned with it, unless ``new`` is the same request again."""
+        row = self.rows[memory_id]
+        is_sent_again = (new.source_id is not None and self._has_source(new)) or (
+            new.key is not None and any(new.key == each.key and each.room == new.room for each in self._live())
+        )
+        if new.pinned and not row.pinned and not is_sent_again:
+            row.pinned = True
+            self._changed(row, "updated", row.content)
+        return row
+
+    def _live(self) -> list[Row]:
+        return [row for row in self.rows.values() if not row.deleted]
+
+    def _has_source(self, new: Row) -> bool:
+        return any(row.source_id == new.source_id and row.room == new.room for row in self._live())
+
     def add(self, new: Row) -> None:
         new.events.append(("created", new.content))
         self.rows[new.id] = new

@@ -252,6 +252,12 @@ def row_of_source(context: CommandContext, memory: NewMemory) -> StoredRow | Non
     return memory_rows.live_by_source(context.tx_for(("source", *scope, memory.source_id)), scope, memory.source_id)
 
 
+def is_sent_again(context: CommandContext, memory: NewMemory) -> bool:
+    """Return whether a live memory has the source id or the idempotency key, so that this is no new wish."""
+    held = None if memory.idempotency_key is None else by_idempotency_key(context, memory, memory.idempotency_key)
+    return row_of_source(context, memory) is not None or (held is not None and not held.is_deleted)
+
+
 def _duplicate(context: CommandContext, memory: NewMemory, digest: str, principal: Principal) -> StoredRow | None:
     """Return the row that the memory duplicates: by source id, else by idempotency key, else by content hash."""
     row = row_of_source(context, memory)
