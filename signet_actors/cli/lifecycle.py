@@ -218,6 +218,8 @@ def wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, dea
                 client.get("/health/ready").confirm("ready", True)
             except SignetError as error:
                 last = error.detail
+                if "the database is damaged" in last:  # which no waiting mends
+                    raise Unavailable(f"the daemon runs, but it is not ready: {last}") from error
             else:
                 return None
             finally:

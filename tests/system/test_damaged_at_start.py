@@ -101,6 +101,17 @@ def test_a_damaged_database_ends_the_start_or_is_served_as_degraded_with_the_rem
         if answer.status != 200:
             assert "signet restore" in answer.refused(503)["error"]
     assert daemon.api.get("/health/ready").status == 503
+    started = subprocess.run(
+        [sys.executable, "-m", "signet_actors.cli", "start"],
+        env=daemon.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,  # it waits for two minutes for a daemon that is still starting
+    )
+    assert started.returncode != 0
+    assert "the database is damaged" in started.stderr
+    assert "signet restore latest" in started.stderr
     assert {child["restarts"] for child in daemon.api.get("/health").ok()["actors"]} == {0}
     assert daemon.stop() == 0
     assert "child_exited" not in daemon.terminal()

@@ -148,3 +148,11 @@ def test_what_a_later_session_said_in_other_words_is_given_beside_the_best(
     for asked, answer in sessions:
         hook(room, "session-end", transcript=f"User: {asked}\nAssistant: {answer}", reason="logout")
     assert latest in hook(room, "user-prompt-submit", userPrompt=question)["inject"]
+
+
+def test_the_date_behind_a_memory_is_when_it_occurred(room: Client) -> None:
+    room.remember(
+        "Version 2.4 of the ferry app was released to the stores", project="/p", occurredAt="2026-03-04T12:00:00Z"
+    )
+    body = {"harness": "t", "project": "/p", "userPrompt": "when was version 2.4 of the ferry app released?"}
+    assert "(Mar 4, 2026)" in room.post("/api/hooks/user-prompt-submit", body).ok()["inject"]

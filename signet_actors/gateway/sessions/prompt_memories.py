@@ -50,6 +50,8 @@ TURN_RELEVANCE: Final = 0.8
 MAX_SPANS: Final = 3
 NEARLY: Final = 0.8
 """Memories with so much of the relevance of the best one are given with it."""
+MAX_TOLD: Final = 200
+"""Turns of which a session remembers what it was told; the one that was told last is the last."""
 VERSIONS: Final = 3
 MAX_FOUND: Final = 200
 """So many times the memories that are offered are looked at, and the received ones, because versions take one place."""
@@ -205,10 +207,12 @@ def _turns(found: Recalled, terms: PromptTerms, told: dict[str, list[str]], char
         if item is None or len(items) == ENOUGH:
             break
         items.append(item)
-        told.setdefault(turn.id, []).append(text)
+        told[turn.id] = [*told.pop(turn.id, ()), text]
+        if len(told) > MAX_TOLD:
+            del told[next(iter(told))]
         chars -= len(item) + 1
     return items
 
 
 def _line(row: RecalledRow) -> Line:
-    return Line(row.id, row.content, row.tags, row.said_at, row.newer_id)
+    return Line(row.id, row.content, row.tags, iso(row.own_ms) if row.own_ms else row.said_at, row.newer_id)
