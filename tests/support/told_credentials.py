@@ -73,6 +73,9 @@ IN_MARKS = [
 IN_MARKS += [
     ("The password was reset, it is `%s` now", "bkVt7mQz"),
     ("es fragt nach einem Passwort, gib `%s` ein", "Rt7kLm2Q"),
+    ("the db password is %s", "Sunny-Day-2024"),
+    ("the password of the wifi is %s.", "Blue_Horse_77"),
+    ("sudo password %s", "Winter.Sun.2025"),
 ]
 """Marks around a value do not make it less of one."""
 
@@ -211,6 +214,9 @@ CONTROLS = {
     ),
     "marked": (
         "the password `field` is required",
+        "the password policy is Nist-Special-80063",
+        "the password manager is Keepass-Xc-27",
+        "the password test runs on cache-server-12",
         'The column password "varchar255" is hashed',
         "hash the password `bcrypt12` times",
         "set the input type password `min-8-chars` hint",

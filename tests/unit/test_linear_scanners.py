@@ -286,7 +286,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_DIGIT", "_LOWER", "_UPPER", "_SPECIAL", "_LETTER_OR_DIGIT", "_WORD_MARK"), SEARCHED),
         **dict.fromkeys(("_YOUR", "_SAME_CHARACTER", "_CHANGES", "_DIGIT_FOR_LETTER"), SEARCHED),
         **dict.fromkeys(("_CASE_CHANGE", "_TWO_CAPITALS"), SEARCHED),
-        **dict.fromkeys(("_JOINED_WORDS", "_HEX", "_ULID"), WHOLE),
+        **dict.fromkeys(("_CAPITALS_AND_NUMBER", "_JOINED_WORDS", "_HEX", "_ULID"), WHOLE),
         **dict.fromkeys(("_SYMBOL", "_SYMBOL_OF_NO_PATH", "_PART_OF_PATH", "_SIGN_IN_WORD", "_WORD_END"), SEARCHED),
         "BLOB_END": MATCHED,
         **dict.fromkeys(("_ID_OR_PLACE", "_BASE64_TEXT"), WHOLE),

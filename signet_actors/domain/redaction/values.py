@@ -79,6 +79,7 @@ _TEXT_ABOUT_PASSWORDS: Final = """
     contenir doit est merci moins obligatoire saisir votre
     contener debe es incorrecta letras menos obligatoria por repita tener tu
 """
+_CAPITALS_AND_NUMBER = compile_later(r"[A-Z][a-z]{2,11}(?:[-_.][A-Z][a-z]{2,11}){1,4}[-_.]\d{2,6}")
 _JOINED_WORDS = compile_later(r"[A-Za-z][a-z]{2,8}(?:-[A-Za-z][a-z]{2,8}){3,9}")
 _LEAST_HYPHENS: Final = 3
 _NAMING: Final = """
@@ -329,7 +330,8 @@ def is_signed_credential(value: str) -> bool:
 
 def is_signed_password(value: str) -> bool:
     """Return whether a password after an arrow, a dash or the bar of a table is one, and not the id of a row."""
-    return is_spoken_password(value) and (is_hex_key(value) or not is_id_or_place(value))
+    is_known = is_hex_key(value) or _CAPITALS_AND_NUMBER.fullmatch(value) is not None
+    return is_spoken_password(value) and (is_known or not is_id_or_place(value))
 
 
 def is_base64_text(value: str) -> bool:
@@ -349,9 +351,9 @@ def is_base64_blob(value: str) -> bool:
 def is_spoken_password(value: str) -> bool:
     """Return whether a word after ``password:``, before other words, is a value and not the first word of prose.
 
-    ``hunter2`` is; ``10-digit``, ``OPS-1234``, ``cache-server-12`` and ``ask`` are not.
+    ``hunter2`` and ``Sunny-Day-2024`` are; ``10-digit``, ``OPS-1234``, ``cache-server-12`` and ``ask`` are not.
     """
-    if is_strong_value(value):
+    if is_strong_value(value) or _CAPITALS_AND_NUMBER.fullmatch(value) is not None:
         return True
     return is_value(value) and _DIGIT.search(value) is not None and _COUNTED_OR_NUMBERED.fullmatch(value) is None
 
