@@ -176,10 +176,15 @@ def _beside(
 ) -> list[RecalledRow]:
     """Return the rows with ``newer`` directly after the older one, unless it stands before it or is ``received``.
 
-    With ``is_first`` it stands directly before the older one if it was found, too, and answers.
+    With ``is_first`` it stands directly before the older one if it was found, too, and answers. Where it stands before
+    it, it answers as well.
     """
     at = next(at for at, row in enumerate(rows) if row.id == older.id)
-    before, after = rows[:at], [row for row in rows[at + 1 :] if row.id != newer.id]
+    before = [
+        msgspec.structs.replace(row, relevance=max(row.relevance, older.relevance)) if row.id == newer.id else row
+        for row in rows[:at]
+    ]
+    after = [row for row in rows[at + 1 :] if row.id != newer.id]
     is_there = newer.wording in received or any(row.id == newer.id for row in before)
     marked = msgspec.structs.replace(rows[at], newer_id=newer.id)
     if is_first and not is_there and any(row.id == newer.id and row.relevance >= ANSWERS for row in rows):

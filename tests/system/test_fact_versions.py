@@ -127,3 +127,29 @@ def test_a_prompt_about_one_of_two_things_is_given_its_value(empty_rooms: Callab
         if texts[0] not in injected(room, question) or first(room, question) != texts[0]:
             wrong.append((question, injected(room, question), first(room, question)))
     assert wrong == []
+
+
+CHANGED = (
+    ("Deployments happen on Tuesdays", "Deployments now happen only on Wednesdays", "when do we deploy?"),
+    (
+        "The nightly report is sent by cron",
+        "The nightly report now comes from Airflow",
+        "what sends the nightly report?",
+    ),
+    ("Tickets are tracked in Jira", "Tickets now live in Linear", "where are our tickets?"),
+    ("Secrets are kept in Ansible Vault", "Secrets moved to Doppler", "where do we keep secrets?"),
+    ("Payments are processed by Stripe", "Payments are now processed with Adyen", "which payment processor do we use?"),
+    ("Der Mittagstisch ist im Kasino", "Der Mittagstisch ist jetzt in der Mensa", "wo ist der Mittagstisch?"),
+    ("Die Rechnungen druckt Frau Beck", "Die Rechnungen druckt inzwischen Herr Wolf", "wer druckt die Rechnungen?"),
+)
+
+
+def test_a_fact_that_has_changed_is_given_with_what_it_is_now(empty_rooms: Callable[[], Client]) -> None:
+    alone = []
+    for older, newer, question in CHANGED:
+        room = empty_rooms()
+        store(room, (older, newer))
+        given = injected(room, question)
+        if newer not in given:
+            alone.append((question, given))
+    assert alone == []
