@@ -25,6 +25,8 @@ from signet_actors.domain.session_inject import (
     session_line,
     turn_item,
 )
+from signet_actors.domain.stop_words import STOP_WORDS
+from signet_actors.domain.temporal.change import speaks_of_change, stem
 from signet_actors.domain.temporal.questions import MAX_CHARS, topic_of_time
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.transcripts.excerpts import shortened_conversation
@@ -52,6 +54,9 @@ NEARLY: Final = 0.8
 """Memories with so much of the relevance of the best one are given with it."""
 MAX_TOLD: Final = 200
 """Turns of which a session remembers what it was told; the one that was told last is the last."""
+_BEGIN_CHARS: Final = 200
+_OF_SUBJECT: Final = 2
+"""The first telling words of a fact name what it is about."""
 VERSIONS: Final = 3
 MAX_FOUND: Final = 200
 """So many times the memories that are offered are looked at, and the received ones, because versions take one place."""
@@ -116,7 +121,7 @@ async def offered_memories(
     found = await _searched(call, terms, fields, filters, received)
     # An older version of a memory is left out also where the session has received the newest one; not one of which
     # a newer memory says that something has changed: it may say something else.
-    rows_found = [found.rows[at] for at in without_doubtful([(r.id, r.relevance, r.newer_id) for r in found.rows])]
+    rows_found = _without_doubtful(found.rows)
     if not any(asks_how_it_was(call, search.text, fields) for search in terms.searches):
         versions = [Dated(row.content, row.own_ms, row.project) for row in rows_found]
         asked = [word for search in terms.searches for word in words_of(search.text)]
@@ -182,6 +187,27 @@ async def _searched(
     ranks = zip_longest(*(_likely(found.rows, limit) for found, limit in zip(answers, least, strict=True)))
     rows = {row.id: row for rank in ranks for row in rank if row is not None}
     return msgspec.structs.replace(answers[0], rows=list(rows.values()))
+
+
+def _without_doubtful(rows: Sequence[RecalledRow]) -> list[RecalledRow]:
+    """Return the rows without doubtful ones if another one surely answers.
+
+    A later one stays that tells of a change of the same thing: "Logs now go to Loki" beside "Logs are shipped to …".
+    """
+    kept = set(without_doubtful([(row.id, row.relevance, row.newer_id) for row in rows]))
+    sure = [(row.own_ms, _subject(row.content)) for at, row in enumerate(rows) if at in kept]
+
+    def tells_change(row: RecalledRow) -> bool:
+        about = _subject(row.content)
+        return speaks_of_change(row.content) and any(row.own_ms > ms and about & each for ms, each in sure)
+
+    return [row for at, row in enumerate(rows) if at in kept or tells_change(row)]
+
+
+def _subject(text: str) -> set[str]:
+    """Return the first telling words of a text, by their beginnings."""
+    words = words_of(text[:_BEGIN_CHARS])
+    return {stem(word) for word in [each for each in words if each not in STOP_WORDS][:_OF_SUBJECT]}
 
 
 def _likely(rows: Sequence[RecalledRow], least: float) -> list[RecalledRow]:
