@@ -60,6 +60,8 @@ Fault = Literal[
 
 MODEL_FAULTS: Final[tuple[Fault, ...]] = ("garbage", "think_block", "fenced", "cut_json")
 CLIENT_WAIT_S: Final = 60.0
+_TURNS_OF_ACCEPT: Final = 5
+"""Of the loop, until a connection that was accepted has a task, which can be cancelled."""
 _HUGE_BYTES: Final = 1 << 30
 _REASONS: Final = {200: "OK", 307: "Temporary Redirect", 400: "Bad Request", 429: "Too Many Requests"}
 
@@ -191,11 +193,13 @@ class ScriptedProvider:
         server, self._server = self._server, None
         if server is not None:
             server.close()
+        for _ in range(_TURNS_OF_ACCEPT):
+            await asyncio.sleep(0)
         mine = asyncio.current_task()
-        others = [task for task in self._tasks if task is not mine]
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        while others := [task for task in self._tasks if task is not mine]:
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
