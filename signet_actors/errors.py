@@ -7,6 +7,12 @@ gateway maps a code to an HTTP status with ``HTTP_STATUS``.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
+
+CHUNK_EXISTS: Final = "chunk content already exists"
+"""Refuses a long text of which a part is stored already; clients know this text (docs/compatibility.md)."""
+DATABASE_DAMAGED: Final = "the database is damaged"
+"""Begins why a daemon whose database is damaged is not ready, which no waiting mends."""
 
 
 class ErrorCode(StrEnum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from signet_actors.cli.presentation import json_object
 from signet_actors.errors import (
+    CHUNK_EXISTS,
     ConfigError,
     DaemonNotRunning,
     ErrorCode,
@@ -78,7 +79,7 @@ def remedy(error: SignetError) -> str:
     if isinstance(error, RequestRefused):
         if error.code is ErrorCode.STORAGE_FULL and "nothing was applied" in error.detail:
             return "Free some disk space. Recall still works."
-        if error.detail == "chunk content already exists":
+        if error.detail == CHUNK_EXISTS:
             return (
                 "A part of the text is a memory already, and nothing was stored. Find it with `signet search`; then"
                 " change it with `signet edit ID`, or `signet forget ID --whole` and store the text again."

@@ -38,7 +38,15 @@ from signet_actors.config.load import load_config
 from signet_actors.config.regular_file import open_regular
 from signet_actors.config.workspace import WORKSPACE_VARIABLE, Workspace
 from signet_actors.config.workspace_holder import lock_held
-from signet_actors.errors import ConfigError, DaemonNotRunning, ExitCode, SignetError, Unavailable, WorkspaceLocked
+from signet_actors.errors import (
+    DATABASE_DAMAGED,
+    ConfigError,
+    DaemonNotRunning,
+    ExitCode,
+    SignetError,
+    Unavailable,
+    WorkspaceLocked,
+)
 
 SUPERVISOR = (sys.executable, "-P", "-m", "signet_actors.supervisor")
 TIED = (
@@ -218,7 +226,7 @@ def wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, dea
                 client.get("/health/ready").confirm("ready", True)
             except SignetError as error:
                 last = error.detail
-                if "the database is damaged" in last:  # which no waiting mends
+                if DATABASE_DAMAGED in last:
                     raise Unavailable(f"the daemon runs, but it is not ready: {last}") from error
             else:
                 return None

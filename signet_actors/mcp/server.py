@@ -24,7 +24,7 @@ import signet_actors
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.session_inject import harmless
 from signet_actors.domain.timestamps import local_time
-from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
+from signet_actors.errors import CHUNK_EXISTS, ErrorCode, InvalidRequest, SignetError
 from signet_actors.features.checkpoints.api import LIST_SESSION
 from signet_actors.mcp.declared import (
     CACHE_MS,
@@ -75,7 +75,7 @@ STATUS_ADVICE: Final[Mapping[str, str]] = {
 }
 """The same by the ``status`` of a refused change, which takes precedence."""
 DETAIL_ADVICE: Final[Mapping[str, str]] = {
-    "chunk content already exists": "nothing was stored, because a part of the text is a memory already: find it with"
+    CHUNK_EXISTS: "nothing was stored, because a part of the text is a memory already: find it with"
     " memory_search; then change it with memory_modify, or forget it with whole and store the text again"
 }
 """The same by the text of an error that has neither."""

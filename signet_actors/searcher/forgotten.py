@@ -128,7 +128,7 @@ class Forgotten:
 
     def _said_in(self, text: str) -> list[Statement]:
         passage = passage_of(text)
-        said = [(key, each) for key, all_ in self._statements.items() for each in all_ if says(passage, each)]
+        said = [(key, each) for key, memory in self._statements.items() for each in memory if says(passage, each)]
         return [each for key, each in said if not self._is_live(key, each, passage)]
 
     def _is_live(self, key: tuple[int, ...], said: Statement, passage: Passage) -> bool:

@@ -9,6 +9,7 @@ Source: docs/decisions.md 63; docs/guides/transcripts.md "In every recall".
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, partial
 from itertools import islice, takewhile
 from time import perf_counter
 from typing import Final, NamedTuple
@@ -25,7 +26,7 @@ from signet_actors.domain.transcripts.unanswered import tells_nothing
 from signet_actors.domain.written_forms import compound_parts
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import Recall, Recalled, RecalledRow, StageTiming
-from signet_actors.protocol.transcripts import SearchSessions
+from signet_actors.protocol.transcripts import SearchSessions, TranscriptTurn
 from signet_actors.searcher.forgotten import Forgotten
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.relevance import Measure
@@ -101,14 +102,16 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
             without=command.session_key,
             project=command.filters.project,
         )
+        said = cache(partial(_said, snapshot))
         turns = stored.best_turns(snapshot, query, leading, places=_PLACES_OF_PROMPT if of_prompt else _PLACES)
         if of_prompt:
-            turns = [turn for turn in turns if not tells_nothing([text[:2] for text in _said(snapshot, turn)])]
+            turns = [turn for turn in turns if not tells_nothing([text[:2] for text in said(turn)])]
         units = [_exchange(snapshot, turn) for turn in turns]
         ranked = _ranked(snapshot, command, measure.extent, weights, turns, units)
         terms = match_terms(command.query)
         words = (*terms.phrases, *terms.pairs)
-        rows = [_row(snapshot, *each, words) for each in (ranked if of_prompt else ranked[:free])]
+        given = ranked if of_prompt else ranked[:free]
+        rows = [_row(*each, exchange(said(each[0]), words, _CHARS)) for each in given]
         if of_prompt and rows:
             forgotten = Forgotten(reader, snapshot, command.read, command.filters)
             rows = [kept for row in rows if (kept := forgotten.left_of_turn(row)) is not None][:free]
@@ -283,15 +286,18 @@ def _matches(snapshot: Snapshot, unit: Sequence[int], term: str) -> bool:
 
 def _exchange(snapshot: Snapshot, turn: FoundTurn) -> tuple[int, ...]:
     """Return the turn with the answer to it, or with what it answers."""
-    beside, at = stored.turns_beside(snapshot, turn.transcript, turn.turn, 1)
+    return _unit(turn, *stored.turns_beside(snapshot, turn.transcript, turn.turn, 1))
+
+
+def _unit(turn: FoundTurn, beside: Sequence[TranscriptTurn], at: int) -> tuple[int, ...]:
     other = beside[at + 1 : at + 2] if turn.role == "user" else beside[max(0, at - 1) : at]
     return (turn.turn, *(each.seq for each in other if each.role != turn.role))
 
 
 def _said(snapshot: Snapshot, turn: FoundTurn) -> list[tuple[str, str, bool]]:
     """Return the turn with its answer, or with what it answers, and what the agent said next if there is room."""
-    unit = _exchange(snapshot, turn)
-    beside, _ = stored.turns_beside(snapshot, turn.transcript, turn.turn, _BESIDE)
+    beside, at = stored.turns_beside(snapshot, turn.transcript, turn.turn, _BESIDE)
+    unit = _unit(turn, beside, at)
     texts = [(each.role, each.content, each.continues) for each in beside if each.seq in unit]
     for each in takewhile(lambda each: each.role == "assistant", (each for each in beside if each.seq > max(unit))):
         if sum(len(text) for _, text, _ in texts) + len(each.content) <= _CHARS:
@@ -299,10 +305,10 @@ def _said(snapshot: Snapshot, turn: FoundTurn) -> list[tuple[str, str, bool]]:
     return texts
 
 
-def _row(snapshot: Snapshot, turn: FoundTurn, score: float, relevant: float, words: Sequence[str]) -> RecalledRow:
+def _row(turn: FoundTurn, score: float, relevant: float, content: str) -> RecalledRow:
     return RecalledRow(
         id=f"turn:{turn.turn}",
-        content=exchange(_said(snapshot, turn), words, _CHARS),
+        content=content,
         score=round(score, 6),
         source=SOURCE,
         type=TYPE,

@@ -15,6 +15,7 @@ from typing import Any
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import (
+    DATABASE_DAMAGED,
     ActorExit,
     ConfigError,
     DatabaseDisplaced,
@@ -422,7 +423,7 @@ class Writer:
     def _record_damage(self, found: str) -> None:
         request_whole_check(self.workspace)
         if self.damage is None:
-            self.damage = f"the database is damaged ({found}); {REMEDY}"
+            self.damage = f"{DATABASE_DAMAGED} ({found}); {REMEDY}"
             self.log.critical("database_damaged", found=found, remedy=REMEDY)
         self._close_without_checkpoint()
 

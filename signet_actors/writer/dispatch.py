@@ -93,10 +93,10 @@ def _remember(context: CommandContext, command: Remember) -> Remembered | Chunks
     key = command.memory.idempotency_key
     if key is not None:
         chunks.refuse_chunked_key(context, key, command.memory)
-    is_sent_again = memories.is_sent_again(context, command.memory)
     stored = memories.remember(context, command.memory, command.principal)
     memory_changes.replace_summary(context, command.memory, command.principal, (stored.id,))
-    if stored.deduped and command.memory.pinned and not (stored.pinned or is_sent_again):
+    is_newly_pinned = stored.deduped and command.memory.pinned and not stored.pinned
+    if is_newly_pinned and not memories.is_sent_again(context, command.memory):
         return memory_changes.pin(context, stored, command.memory.agent_id, command.principal)
     return stored
 

@@ -80,62 +80,22 @@ _ASKS: Final = {
     )
     for only, names in _NAMES.items()
 }
-_DONE_MARKS: Final = (
-    *(
-        "chang",
-        "rotat",
-        "reset",
-        "new",
-        "pdat",
-        "replac",
-        "regen",
-        "reissu",
-        "swap",
-        "switch",
-        "cycl",
-        "refresh",
-        "modif",
-    ),
-    *("expire", "leak", "ndert", "ckgesetzt", "erneuert", "rotiert", "ersetzt", "gewechselt", "abgelaufen", "initial"),
-    *("renouvel", "cambi", "rotad", "renovad", "actualiz", "restablec"),
-)
+_BEGINNINGS_OF_DONE: Final = """
+    chang rotat reset new pdat replac regen reissu swap switch cycl refresh modif expire leak
+    ndert ckgesetzt erneuert rotiert ersetzt gewechselt abgelaufen initial renouvel
+    cambi rotad renovad actualiz restablec
+"""
+_DONE_MARKS: Final = tuple(_BEGINNINGS_OF_DONE.split())
 _HERE_MARKS: Final = ("here's", "here\u2019s", "heres", "here is", "hier", "voici", "voil", "aqu", "esta es")
 _ASK_MARKS: Final = (
     *("ask", "prompt", "want", "need", "request", "require", "fragt", "verlangt", "will ", "demande", "veut", "pide"),
     *("solicita", "pregunta"),
 )
-_ENTER_MARKS: Final = (
-    *(
-        "enter",
-        "use ",
-        "type ",
-        "give it",
-        "put ",
-        "paste",
-        "answer",
-        "try ",
-        "it's",
-        "it\u2019s",
-        "gib ",
-        "nimm ",
-        "benutze",
-    ),
-    *(
-        "verwende",
-        "tippe",
-        "tape ",
-        "saisi",
-        "entre ",
-        "mets ",
-        "utilise",
-        "pon ",
-        "usa ",
-        "escribe",
-        "introduce",
-        "mete ",
-    ),
-    "ingresa",
+_ENTERING: Final = (
+    "enter|use |type |give it|put |paste|answer|try |it's|it\u2019s|gib |nimm |benutze|verwende|tippe|tape |saisi"
+    "|entre |mets |utilise|pon |usa |escribe|introduce|mete |ingresa"
 )
+_ENTER_MARKS: Final = tuple(_ENTERING.split("|"))
 _CLAUSE_ENDS: Final = compile_later(
     r"[\"'`*]{0,3}\s(?:now|again|instead|from|since|as|until|starting|today|jetzt|ab|seit|ein|an|maintenant|ahora|desde|a)\b"
 )

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from signet_actors.errors import DATABASE_DAMAGED
 from signet_actors.protocol.control import STARTING, STOPPING, UP, ChildState
 
 HEALTHY = "healthy"
@@ -90,7 +91,7 @@ def readiness(
         )
     if damaged:
         sentences.append(
-            "the database is damaged: writes are refused, and only undamaged data is read (see `signet doctor --deep`);"
+            f"{DATABASE_DAMAGED}: writes are refused, and only undamaged data is read (see `signet doctor --deep`);"
             " to restore the newest backup, run `signet stop`, then `signet restore latest`"
         )
     elif scrubbed:

@@ -46,7 +46,7 @@ IMPORTED = b"imported"
 """Sent once, when all programs are imported."""
 
 _START_S = 20.0
-"""A later fork replaces a child that ended; patterns are compiled then, for the next one.."""
+"""A later fork replaces a child that ended; patterns are compiled then, for the next one."""
 _BETWEEN_PATTERNS_S = 0.02
 
 Program = Callable[[], int | None]

@@ -17,7 +17,7 @@ import msgspec
 from signet_actors.domain.extraction.injected_text import injected_parts
 from signet_actors.domain.memories import CHUNK, COMPACTION, INTERNAL_SOURCE_TYPES
 from signet_actors.domain.normalization import content_hash, normalized_content
-from signet_actors.errors import Conflict
+from signet_actors.errors import CHUNK_EXISTS, Conflict
 from signet_actors.protocol.writer import ChunksRemembered, NewMemory, RememberChunks, Remembered, Vector
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import chunks as chunk_rows
@@ -27,8 +27,6 @@ from signet_actors.writer.commands import agents, memories, memory_changes
 
 CHUNK_GROUP: Final = "chunk_group"
 """``entity_type`` of a group of chunks."""
-
-_EXISTS: Final = "chunk content already exists"
 
 
 def remember(context: CommandContext, command: RememberChunks) -> ChunksRemembered | Remembered:
@@ -159,7 +157,7 @@ def _insert(
         )
         digest = content_hash(text)
         if memories.live_by_hash(context, part, digest) is not None:
-            raise Conflict(_EXISTS)
+            raise Conflict(CHUNK_EXISTS)
         metadata = {"groupId": group_id, "chunk": index, "chunks": len(chunks)}
         metadata |= {"sourceType": memory.source_type, "sourceId": memory.source_id}
         chunk_id = memories.insert(
@@ -227,7 +225,7 @@ def _group_of_same_text(context: CommandContext, command: RememberChunks) -> Chu
         live = [part for part in _parts(context, memory, group_id) if not part.is_deleted]
         if _same_letters(live, command.chunks):
             if memory.idempotency_key is not None and not command.may_repeat:
-                raise Conflict(_EXISTS)
+                raise Conflict(CHUNK_EXISTS)
             return ChunksRemembered(ids=[part.id for part in live], group_id=group_id, deduped=True)
     return None
 
