@@ -26,7 +26,7 @@ from signet_actors.config.load import LoadedConfig, load_config
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import workspace_from
 from signet_actors.errors import ConfigError, ExitCode
-from signet_actors.runtime.processes.terminal import say
+from signet_actors.runtime.processes.terminal import write_line
 from signet_actors.runtime.supervision.children import ChildSpec
 from signet_actors.runtime.supervision.daemon import run_supervisor
 
@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the daemon in the foreground until it is asked to stop; ``--console`` mirrors the log to the terminal."""
     options = sys.argv[1:] if arguments is None else arguments
     if [argument for argument in options if argument != "--console"]:
-        say("usage: python -m signet_actors.supervisor [--console]")
+        write_line("usage: python -m signet_actors.supervisor [--console]")
         return 64
     environ = dict(os.environ)
     any_port = environ.get("SIGNET_PORT") == "0"
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         workspace = workspace_from(environ)
     except ConfigError as error:
-        say(error.detail)
+        write_line(error.detail)
         return ExitCode.CONFIG
 
     def load() -> LoadedConfig:

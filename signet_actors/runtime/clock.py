@@ -15,11 +15,9 @@ class Clock(Protocol):
 
     def wall_ms(self) -> int:
         """Return milliseconds since the Unix epoch."""
-        ...
 
     def monotonic_ns(self) -> int:
         """Return nanoseconds of a clock that never goes back and is shared by all processes of this machine boot."""
-        ...
 
 
 class SystemClock:

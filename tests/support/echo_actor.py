@@ -31,7 +31,7 @@ from typing import Any
 import msgspec
 
 from signet_actors.config.schema import Config
-from signet_actors.errors import Conflict
+from signet_actors.errors import ActorExit, Conflict
 from signet_actors.protocol.control import WalPressure
 from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark
 from signet_actors.protocol.memories import Filters
@@ -40,7 +40,7 @@ from signet_actors.protocol.writer import WriterCommand, WriterReply
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.logging.configuration import configure_logging
 from signet_actors.runtime.messaging.mailbox import Incoming
-from signet_actors.runtime.processes.actor_loop import ActorExit, ActorLoop
+from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.child_context import ChildContext, read_context
 
 

@@ -39,6 +39,9 @@ class SilentChild:
         self.counters, self.progress = {"cpu_seconds": 1.0}, None
         monkeypatch.setattr(liveness, "read_activity", lambda _pid: self.activity)
 
+    def kill(self, why: str) -> None:
+        self.kill_reason = why
+
     def killed_after(
         self, until_s: float, uses: float, state: str = "R", *, waits: float = 0.0, step_ms: int = 250
     ) -> float | None:

@@ -12,7 +12,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -28,7 +28,7 @@ from signet_actors.protocol.writer import WriterReply
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.histogram import Histogram
 from signet_actors.runtime.messaging.async_client import UNCONNECTED_NS, RequestTracker
-from signet_actors.runtime.messaging.envelope import encode_frame, is_tell, raise_failure
+from signet_actors.runtime.messaging.envelope import encode_frame, is_tell, result_of
 from signet_actors.runtime.messaging.searcher_pool import Query, SearcherPool
 from signet_actors.runtime.messaging.sockets import SEARCH_SOCKET
 from signet_actors.runtime.processes.async_process import AsyncProcess
@@ -140,28 +140,14 @@ class BusClient(AsyncProcess):
             resend=True,
             probe=True,
         )
-        self._retention, _ = self._connect(
-            "retention",
-            msgspec.msgpack.Decoder(RetentionReply).decode,
-            max_items=_RETENTION_ITEMS,
-            max_bytes=config.writer.queue_bytes,
-            resend=False,
-        )
+        self._retention = self._connect_once("retention", RetentionReply, _RETENTION_ITEMS)
+        self._extractor = self._connect_once("extractor", ExtractorReply, _PIPELINE_ITEMS)
+        self._decider = self._connect_once("decider", DeciderReply, _PIPELINE_ITEMS)
 
-        self._extractor, _ = self._connect(
-            "extractor",
-            msgspec.msgpack.Decoder(ExtractorReply).decode,
-            max_items=_PIPELINE_ITEMS,
-            max_bytes=config.writer.queue_bytes,
-            resend=False,
-        )
-        self._decider, _ = self._connect(
-            "decider",
-            msgspec.msgpack.Decoder(DeciderReply).decode,
-            max_items=_PIPELINE_ITEMS,
-            max_bytes=config.writer.queue_bytes,
-            resend=False,
-        )
+    def _connect_once(self, peer: str, replies: Any, max_items: int) -> RequestTracker:
+        """Connect to a peer that gets no request twice."""
+        decode, max_bytes = msgspec.msgpack.Decoder(replies).decode, self.config.writer.queue_bytes
+        return self._connect(peer, decode, max_items=max_items, max_bytes=max_bytes, resend=False)[0]
 
     def _fail_pending_requests(self) -> None:
         self._pool.close()
@@ -196,11 +182,9 @@ class BusClient(AsyncProcess):
         """
         timeout = self.config.writer.request_timeout_ms if timeout_ms is None else timeout_ms
         asked = self._writer.submit(trace_id, timeout, encode_frame(request), list(frames))
-        reply = await self._timed("writer", asked)
+        reply: R | Failure = await self._timed("writer", asked)
         sync_point("gateway.reply_received")
-        if type(reply) is Failure:
-            raise_failure(reply)
-        return cast("R", reply)
+        return result_of(reply)
 
     async def ask_retention(self, request: Request[R], *, trace_id: str, timeout_ms: int = 60_000) -> R:
         """Return the retention actor's reply; raises like ``ask_writer``; never sends a request twice."""
@@ -215,10 +199,9 @@ class BusClient(AsyncProcess):
         return await self._ask_once(self._decider, request, trace_id, timeout_ms)
 
     async def _ask_once(self, peer: RequestTracker, request: Request[R], trace_id: str, timeout_ms: int) -> R:
-        reply = await self._timed(peer.peer, peer.submit(trace_id, timeout_ms, encode_frame(request), []))
-        if type(reply) is Failure:
-            raise_failure(reply)
-        return cast("R", reply)
+        asked = peer.submit(trace_id, timeout_ms, encode_frame(request), [])
+        reply: R | Failure = await self._timed(peer.peer, asked)
+        return result_of(reply)
 
     def tell_writer(self, message: Message, *, trace_id: str) -> bool:
         """Send a message without a reply; return False when it was dropped.
@@ -255,9 +238,7 @@ class BusClient(AsyncProcess):
         )
         self._pool.submit(query)
         reply, extra = await self._timed("searcher", query.future)
-        if type(reply) is Failure:
-            raise_failure(reply)
-        return cast("R", reply), extra
+        return result_of(reply), extra
 
     async def _timed(self, peer: str, asked: asyncio.Future[Any]) -> Any:
         begun = self.clock.monotonic_ns()

@@ -6,7 +6,7 @@ Source: docs/architecture.md "Messages"; docs/messaging.md rules 8, 15 and 19.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
 
@@ -15,6 +15,8 @@ from signet_actors.protocol.header import PROTOCOL_VERSION, Header
 from signet_actors.protocol.message import Failure
 from signet_actors.runtime.logging.throttle import LogThrottle
 from signet_actors.runtime.processes.child_context import ChildContext
+
+R = TypeVar("R")
 
 UNDECODABLE = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
 """Everything that decoding hostile bytes can raise; UnicodeDecodeError is a ValueError."""
@@ -132,8 +134,14 @@ class MessageReader:
             return header, Failure(unreadable, f"the reply of the {peer} could not be decoded")
 
 
-def raise_failure(failure: Failure) -> NoReturn:
-    """Raise the exception that corresponds to a ``Failure``."""
+def result_of(reply: Failure | R) -> R:
+    """Return the reply. Raises the exception that corresponds to a ``Failure``."""
+    if type(reply) is Failure:
+        _raise(reply)
+    return cast("R", reply)
+
+
+def _raise(failure: Failure) -> NoReturn:
     details: dict[str, Any] = {"field": failure.field, "retry_after_ms": failure.retry_after_ms}
     match failure.code:
         case ErrorCode.BUSY:

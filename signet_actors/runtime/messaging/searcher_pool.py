@@ -79,7 +79,6 @@ class SearcherPool:
         self.queue_limit = queue_limit
         self._in_flight = in_flight
         self._waiting: deque[Query] = deque()
-        self._waiting_count = 0
         self._pending: dict[str, Query] = {}
         self._searchers: dict[bytes, _Searcher] = {}
         self._idle: deque[_Searcher] = deque()
@@ -88,7 +87,7 @@ class SearcherPool:
 
     @property
     def waiting(self) -> int:
-        return self._waiting_count
+        return len(self._waiting)
 
     @property
     def unanswered(self) -> int:
@@ -107,14 +106,13 @@ class SearcherPool:
     def submit(self, query: Query) -> None:
         """Assign or queue the query; raises Busy when the queue is full or the expected wait too long."""
         left = max(0, query.deadline_ns - self._clock.monotonic_ns())
-        wait_ns = self._waiting_count * self._mean_ns / max(1, len(self._searchers) * self._queries_each)
-        if self._waiting_count >= self.queue_limit or wait_ns > left / 2:
+        wait_ns = len(self._waiting) * self._mean_ns / max(1, len(self._searchers) * self._queries_each)
+        if len(self._waiting) >= self.queue_limit or wait_ns > left / 2:
             self._counters["shed"] += 1
             raise Busy("too many queries are waiting", retry_after_ms=1000)
         self._pending[query.message_id] = query
         query.timer = self._loop.call_later(left / 1e9, self._on_deadline, query)
         self._waiting.append(query)
-        self._waiting_count += 1
         self._dispatch()
 
     def on_idle(self, identity: bytes, incarnation: int) -> None:
@@ -178,15 +176,14 @@ class SearcherPool:
     def _mark_idle(self, searcher: _Searcher) -> None:
         if not searcher.unresponsive and len(searcher.holds) < self._queries_each and searcher not in self._idle:
             self._idle.append(searcher)
-        if self._waiting_count:
-            self._dispatch()
+        self._dispatch()
 
     def _dispatch(self) -> None:
-        while self._waiting_count and self._idle:
+        while self._waiting and self._idle:
             query = self._waiting[0]
             if query.abandoned:  # failed or cancelled while it waited
                 self._waiting.popleft()
-                self._discard_waiting(query)
+                self._abandon(query)
                 continue
             searcher = self._idle.popleft()
             if len(searcher.holds) >= self._queries_each:  # no longer the only searcher
@@ -197,14 +194,12 @@ class SearcherPool:
                 continue
             query.attempt += 1
             self._waiting.popleft()
-            self._waiting_count -= 1
             query.searcher = searcher
             searcher.holds.add(query.message_id)
             if len(searcher.holds) < self._queries_each:
                 self._idle.append(searcher)
 
-    def _discard_waiting(self, query: Query) -> None:
-        self._waiting_count -= 1
+    def _abandon(self, query: Query) -> None:
         self._pending.pop(query.message_id, None)
         query.cancel_timer()
 
@@ -220,32 +215,26 @@ class SearcherPool:
                 continue
             query.searcher = None
             if query.abandoned:
-                self._pending.pop(message_id)
-                query.cancel_timer()
+                self._abandon(query)
             elif query.attempt >= MAX_ATTEMPTS:
                 self._fail(query, Unavailable("the searchers that ran this query crashed"))
             else:
                 self._counters["resent"] += 1
                 self._waiting.appendleft(query)
-                self._waiting_count += 1
         searcher.holds = set()
 
     def _on_deadline(self, query: Query) -> None:
+        self._counters["expired"] += 1
         searcher = query.searcher
-        if searcher is not None:
+        if searcher is None:
+            self._waiting.remove(query)
+            why = "no searcher was free in time" if self._searchers else "no searcher is running"
+        else:
             searcher.unresponsive = True
             if searcher in self._idle:
                 self._idle.remove(searcher)
-            self._counters["expired"] += 1
-            self._fail(query, Unavailable("the searcher did not answer in time"))
-            return
-        try:
-            self._waiting.remove(query)
-            self._waiting_count -= 1
-        except ValueError:
-            pass
-        self._counters["expired"] += 1
-        self._fail(query, Unavailable("no searcher was free in time" if self._searchers else "no searcher is running"))
+            why = "the searcher did not answer in time"
+        self._fail(query, Unavailable(why))
 
     def _fail(self, query: Query, error: Exception) -> None:
         self._pending.pop(query.message_id, None)

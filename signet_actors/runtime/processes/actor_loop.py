@@ -56,8 +56,6 @@ from signet_actors.runtime.sync_points import sync_point
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-__all__ = ["Actor", "ActorExit", "ActorLoop", "BlockingRef"]
-
 M = TypeVar("M")
 M_contra = TypeVar("M_contra", contravariant=True)
 
@@ -71,30 +69,24 @@ class Actor(Protocol[M]):
 
     def start(self) -> None:
         """Run the self-check; may call ``loop.starting``. Raises ActorExit to leave."""
-        ...
 
     def handle(self, batch: list[Incoming[M]]) -> None:
         """Answer each message of ``batch``."""
-        ...
 
     def tick(self) -> float | None:
         """Do periodic work; return the seconds until the next wanted call, None = only after the next batch.
 
         Called when due, and after each batch.
         """
-        ...
 
     def counters(self) -> dict[str, float]:
         """Return the metrics to send with the heartbeat."""
-        ...
 
     def drain(self) -> None:
         """Finish before the exit; no more messages arrive."""
-        ...
 
     def reload(self, config: Config) -> None:
         """Apply the new configuration."""
-        ...
 
 
 class ActorLoop:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 import uvloop
@@ -25,7 +25,7 @@ from signet_actors.protocol.searcher import SearcherReply
 from signet_actors.runtime.clock import Clock, SystemClock
 from signet_actors.runtime.logging.configuration import configure_logging
 from signet_actors.runtime.messaging.async_client import AsyncSocket, RequestTracker
-from signet_actors.runtime.messaging.envelope import MessageFactory, encode_frame, raise_failure
+from signet_actors.runtime.messaging.envelope import MessageFactory, encode_frame, result_of
 from signet_actors.runtime.messaging.mailbox import Incoming, MailboxRules
 from signet_actors.runtime.processes.async_process import AsyncProcess
 from signet_actors.runtime.processes.child_context import ChildContext, read_context
@@ -53,19 +53,15 @@ class AsyncRole(Protocol):
 
     async def start(self) -> None:
         """Run the self-check and open the mailbox. Raises ActorExit to leave."""
-        ...
 
     def counters(self) -> dict[str, float]:
         """Return the metrics to send with the heartbeat."""
-        ...
 
     async def reload(self, config: Config) -> None:
         """Apply the new configuration."""
-        ...
 
     async def drain(self, grace_s: float) -> None:
         """Finish before the exit, within ``grace_s``."""
-        ...
 
 
 def run_role(make: Callable[[AsyncActor], AsyncRole]) -> int:
@@ -96,10 +92,8 @@ class AsyncRef:
         Raises Busy and Unavailable (certainly not applied), OutcomeUnknown (sent, not answered), or a SignetError with
         the peer's own code.
         """
-        reply = await self._tracker.submit(trace_id, timeout_ms, encode_frame(request), list(frames))
-        if type(reply) is Failure:
-            raise_failure(reply)
-        return cast("R", reply)
+        reply: R | Failure = await self._tracker.submit(trace_id, timeout_ms, encode_frame(request), list(frames))
+        return result_of(reply)
 
 
 class AsyncMailbox(MailboxRules[M]):
@@ -288,7 +282,7 @@ class AsyncActor(AsyncProcess):
                 drain.set_result(grace_ms)
 
         self.on_drain = asked_to_drain
-        self.on_reload = lambda config: self._reloaded(role, config)
+        self.on_reload = lambda config: self.spawn(role.reload(config))
         await role.start()
         self.extra_counters = role.counters
         self.ready()
@@ -304,9 +298,6 @@ class AsyncActor(AsyncProcess):
 
     def _mailbox_socket(self, name: str) -> zmq.Socket[bytes]:
         return self._bind_router(name)
-
-    def _reloaded(self, role: AsyncRole, config: Config) -> None:
-        self.spawn(role.reload(config))
 
     def _on_task_end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -72,7 +72,7 @@ class AsyncProcess:
         self.tree = TreeChanged([])
         self.counters: dict[str, int] = new_counters()
         self.on_drain: Callable[[int], None] | None = None
-        self.on_reload: Callable[[Config], None] | None = None
+        self.on_reload: Callable[[Config], object] | None = None
         self.on_tree: Callable[[TreeChanged], None] | None = None
         self.extra_counters: Callable[[], dict[str, float]] | None = None
         self._message_factory = MessageFactory(boot)

@@ -43,8 +43,3 @@ def write_line(text: str) -> bool:
             data = data[os.write(STANDARD_ERROR, data[:_PIECE_BYTES]) :]
         return True
     return False
-
-
-def say(text: str) -> None:
-    """Write a line for the person at the terminal."""
-    write_line(text)

@@ -16,10 +16,6 @@ from signet_actors.runtime.supervision.child_process import ChildProcess
 from signet_actors.runtime.supervision.restart_policy import CrashHistory
 
 
-def _one(_config: Config) -> int:
-    return 1
-
-
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
     """One line of the tree.
@@ -38,7 +34,7 @@ class ChildSpec:
     role: str
     module: str
     core: bool
-    count: Callable[[Config], int] = _one
+    count: Callable[[Config], int] = lambda _config: 1
     pool: bool = False
     reads: bool = False
     listens: bool = False
@@ -113,6 +109,11 @@ class Child:
         self.counters = {}
         self.progress = None
         self.last_seen_ns = now_ns
+
+    def kill(self, why: str) -> None:
+        """Kill the process; ``why`` is what its exit is told by."""
+        self.kill_reason = why
+        self.process.kill()
 
 
 class Children:

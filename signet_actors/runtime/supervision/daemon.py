@@ -33,7 +33,7 @@ from signet_actors.runtime.messaging.sockets import (
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.runtime.processes.descriptor_limit import raise_limit, raise_process_limit
 from signet_actors.runtime.processes.signals import has_terminal, signal_pipe, unblock_all
-from signet_actors.runtime.processes.terminal import open_standard_streams, say
+from signet_actors.runtime.processes.terminal import open_standard_streams, write_line
 from signet_actors.runtime.supervision.children import ChildSpec
 from signet_actors.runtime.supervision.control_socket import ControlSocket
 from signet_actors.runtime.supervision.daemon_files import DaemonFiles
@@ -73,14 +73,14 @@ def run_supervisor(
         lock.acquire()
         directories.refusal_file.unlink(missing_ok=True)
     except ConfigError as error:
-        say(error.detail)
+        write_line(error.detail)
         _note_refusal(directories, error.detail)
         return ExitCode.CONFIG
     except WorkspaceLocked as error:
-        say(error.detail)
+        write_line(error.detail)
         return ExitCode.IN_USE
     except OSError as error:
-        say(f"the workspace {workspace} cannot be used: {error}")
+        write_line(f"the workspace {workspace} cannot be used: {error}")
         return ExitCode.CONFIG
     files = DaemonFiles(directories, lock)
     ends_with_terminal = console and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN and has_terminal()
@@ -89,11 +89,11 @@ def run_supervisor(
         try:
             return _run_locked(tree, files, loaded, load, port, console, retry_failed_ms, signals, ends_with_terminal)
         except ConfigError as error:
-            say(error.detail)
+            write_line(error.detail)
             _note_refusal(directories, error.detail)
             return ExitCode.CONFIG
         except OSError as error:
-            say(f"the daemon cannot use {workspace}: {error}")
+            write_line(f"the daemon cannot use {workspace}: {error}")
             return ExitCode.IO_ERROR
         finally:
             files.remove()
@@ -173,10 +173,12 @@ def _run_locked(
             ends_with_terminal=ends_with_terminal,
         )
         shown_host = f"[{gateway.host}]" if ":" in gateway.host else gateway.host
-        supervisor.on_serving = lambda: say(f"Signet listens on http://{shown_host}:{bound} (workspace {workspace})")
+        supervisor.on_serving = lambda: write_line(
+            f"Signet listens on http://{shown_host}:{bound} (workspace {workspace})"
+        )
         code = supervisor.run(signals)
         if supervisor.exit_reason:
-            say(supervisor.exit_reason)
+            write_line(supervisor.exit_reason)
         if code == ExitCode.PROVIDER_CONFIG:
             _note_refusal(files.workspace, supervisor.exit_reason)
         log.info("stopped", code=code)

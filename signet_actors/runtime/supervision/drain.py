@@ -84,8 +84,7 @@ class TreeDrain:
 
 def _kill(child: Child, why: str) -> None:
     if child.process.exists and not child.kill_reason:
-        child.kill_reason = why
-        child.process.kill()
+        child.kill(why)
 
 
 def drain_unneeded(
@@ -109,6 +108,5 @@ def drain_unneeded(
         elif now < child.stop_deadline_ns:
             continue
         if not child.kill_reason:
-            child.kill_reason = _LATE
-            child.process.kill()
+            child.kill(_LATE)
     return changed

@@ -111,12 +111,14 @@ def kill_silent(
         else:
             counters["hb_missed"] += 1
             log.error("unresponsive_child_killed", child=child.name, silent_ms=silent_ms)
-        child.kill_reason = why
-        child.state = RESTARTING
-        child.detail = why
-        child.process.kill()
+        _kill(child, why)
         killed = True
     return killed
+
+
+def _kill(child: Child, why: str) -> None:
+    child.state, child.detail = RESTARTING, why
+    child.kill(why)
 
 
 def _is_slow(child: Child, now: int, allowed_ns: int) -> bool:
@@ -158,11 +160,8 @@ def relieve_wal(children: Children, pressure: WalPressure, control: ControlSocke
         if not (child.spec.reads and child.process.exists and child.has_reported) or child.kill_reason:
             continue
         if pressure.severe and child.snapshots_ended < child.snapshots_asked:
-            child.kill_reason = "held a snapshot that kept the write-ahead log from shrinking"
-            child.state = RESTARTING
-            child.detail = child.kill_reason
+            _kill(child, "held a snapshot that kept the write-ahead log from shrinking")
             log.error("reader_killed", child=child.name, log_bytes=pressure.log_bytes)
-            child.process.kill()
             killed = True
         elif control.tell(child.name, EndSnapshots(child.snapshots_asked + 1)):
             child.snapshots_asked += 1

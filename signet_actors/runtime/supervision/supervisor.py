@@ -104,7 +104,7 @@ class Supervisor:
         self.config = config
         self._ends_with_terminal = ends_with_terminal
         self.counters = counters
-        self.on_serving: Callable[[], None] | None = None
+        self.on_serving: Callable[[], object] | None = None
         self._boot = boot
         self._control = control
         self._clock = clock
@@ -130,14 +130,10 @@ class Supervisor:
         self._last_pass_ns = 0
         self._upkeep = Upkeep(Path(boot.workspace), control, notifier, clock, log)
         self._exit_code = int(ExitCode.OK)
-        self._exit_reason = ""
+        self.exit_reason = ""
+        """Why the tree stopped, as text; empty when it was asked to."""
         self._drain: TreeDrain | None = None
         self._failed_ns: int | None = None
-
-    @property
-    def exit_reason(self) -> str:
-        """Why the tree stopped, as text; empty when it was asked to."""
-        return self._exit_reason
 
     def states(self) -> TreeChanged:
         return self._children.states()
@@ -501,7 +497,7 @@ class Supervisor:
         if self._drain is not None:
             return
         self._exit_code = code
-        self._exit_reason = reason
+        self.exit_reason = reason
         if reason:
             self._log.critical("stopping_after_failure", code=code, reason=reason)
             self._children.failure = reason
