@@ -10,7 +10,6 @@ Source: docs/decisions.md 22 and 27; docs/quality.md rule 10.
 from __future__ import annotations
 
 import itertools
-import math
 import mmap
 import threading
 from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ import numpy.typing as npt
 from signet_actors.config.embedding_models import EMBEDDED_FOLDER, EMBEDDED_TENSOR, EMBEDDED_WEIGHTS
 from signet_actors.errors import ConfigError
 from signet_actors.providers.byte_pairs import SPECIAL, WORD_MARK, BytePairs
-from signet_actors.providers.embedding import Vectors
+from signet_actors.providers.embedding import Vectors, unit
 from signet_actors.providers.token_codes import WordPieceCodes
 from signet_actors.runtime.tensor_file import map_halves, widened
 
@@ -89,21 +88,15 @@ class EmbeddedEmbedder:
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
-        zero: Vectors = np.zeros(DIMENSIONS, dtype=np.float32)
         if not text.strip():
-            return zero
+            return np.zeros(DIMENSIONS, dtype=np.float32)
         if len(text) > MAX_TEXT_CHARS:
             text = text[:MAX_TEXT_CHARS].rstrip()  # a blank at the end would keep its words from being looked up
         words = self._words_of(text)
         total = None if words is None else self._sum_of_words(words)
         if total is None:
             total = _sum_in_parts(self._pieces.numbers_of_text(text), self._rows_of_tokens)
-        # The sum has the same direction as the mean.
-        norm = math.sqrt(float(total.dot(total)))
-        if not math.isfinite(norm) or norm < 1e-12:
-            return zero
-        total /= np.float32(norm)
-        return total
+        return unit(total)  # the sum has the same direction as the mean
 
     def release_memory(self) -> None:
         """Release the mapped pages of the weights; the word cache is kept.

@@ -6,6 +6,7 @@ Source: docs/architecture.md "Directories"; docs/decisions.md 22 and 23.
 from __future__ import annotations
 
 import importlib
+import math
 import os
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
@@ -78,11 +79,9 @@ class Embedder(Protocol):
         without a vector; from a server such a row is an error. May block. Raises ``SignetError`` if the back end does
         not answer.
         """
-        ...
 
     def embed_query(self, text: str) -> Vectors:
         """Embed one query text, shape (dimensions,); back ends with a query prefix add it here."""
-        ...
 
 
 class AsyncEmbedder(Protocol):
@@ -102,22 +101,18 @@ class AsyncEmbedder(Protocol):
 
     async def encode_async(self, texts: Sequence[str], *, timeout_ms: int = BATCH_TIMEOUT_MS) -> Encoded:
         """Return the vectors as ``embed_async`` does, and the token codes of the same pass."""
-        ...
 
     async def embed_async(self, texts: Sequence[str], *, timeout_ms: int = BATCH_TIMEOUT_MS) -> Vectors:
         """Embed any number of texts in batches, within one deadline for all; see ``Embedder.embed``.
 
         Raises ``ProviderError``; results of earlier batches are then discarded.
         """
-        ...
 
     async def embed_query_async(self, text: str, *, timeout_ms: int = QUERY_TIMEOUT_MS) -> Vectors:
         """Embed one query text; see ``Embedder.embed_query``. Raises ``ProviderError``."""
-        ...
 
     async def close(self) -> None:
         """Close all sockets of the embedder."""
-        ...
 
 
 def encode(embedder: Embedder, texts: Sequence[str]) -> Encoded:
@@ -137,6 +132,15 @@ def encode_query(embedder: Embedder, text: str) -> tuple[Vectors, Words]:
     """Return the vector of a query as ``Embedder.embed_query`` does, and its words with their codes. May block."""
     vector = embedder.embed_query(text)
     return vector, () if embedder.token_codes is None else tuple(embedder.token_codes.of_query(text))
+
+
+def unit(total: Vectors) -> Vectors:
+    """Scale ``total`` to length 1 in place and return it; zeros if it has no direction."""
+    norm = math.sqrt(float(total.dot(total)))
+    if not math.isfinite(norm) or norm < _LEAST_NORM:
+        return np.zeros(len(total), dtype=np.float32)
+    total /= np.float32(norm)
+    return total
 
 
 def unit_vectors(rows: object, count: int, dimensions: int, who: str) -> Vectors:

@@ -58,7 +58,6 @@ class EmbeddingClient(Protocol):
 
     async def vectors(self, texts: Sequence[str], *, timeout_ms: int) -> list[list[float]]:
         """Return the rows as the server sent them, in the order of ``texts``. Raises ``ProviderError``."""
-        ...
 
     async def available(self) -> Availability: ...
 

@@ -29,11 +29,9 @@ class TokenCodes(Protocol):
 
     def of_text(self, text: str) -> bytes:
         """Return the codes that are stored with the vector of ``text``; empty if it has no token."""
-        ...
 
     def of_query(self, text: str) -> list[tuple[str, bytes]]:
         """Return each word of ``text`` with the codes of its tokens."""
-        ...
 
 
 class WordPieceCodes:

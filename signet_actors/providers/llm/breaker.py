@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from signet_actors.domain.providers import CircuitState
 
-__all__ = ["BreakerPolicy", "CircuitBreaker", "Permit"]
-
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
@@ -43,7 +41,7 @@ class CircuitBreaker:
         self._failures = 0
         self._open_until_ms: int | None = None
         self._cooldown_ms = policy.cooldown_ms
-        self._probing = False
+        self.probing = False
 
     def state(self, now_ms: int) -> CircuitState:
         """Return the state: open until the pause is over, then half-open until a probe has ended."""
@@ -55,17 +53,13 @@ class CircuitBreaker:
         """Return how long until the pause is over; 0 if it is over, also while a probe is in flight."""
         return 0 if self._open_until_ms is None else max(0, self._open_until_ms - now_ms)
 
-    @property
-    def probing(self) -> bool:
-        return self._probing
-
     def admit(self, now_ms: int) -> Permit | None:
         """Return a permit for one call, or None if no call may be made."""
         match self.state(now_ms):
             case CircuitState.CLOSED:
                 return Permit(self.epoch, probe=False)
-            case CircuitState.HALF_OPEN if not self._probing:
-                self._probing = True
+            case CircuitState.HALF_OPEN if not self.probing:
+                self.probing = True
                 return Permit(self.epoch, probe=True)
             case _:
                 return None
@@ -77,7 +71,7 @@ class CircuitBreaker:
         self._failures = 0
         if permit.probe:
             self.epoch += 1
-            self._probing = False
+            self.probing = False
             self._open_until_ms = None
             self._cooldown_ms = self._policy.cooldown_ms
 
@@ -91,10 +85,10 @@ class CircuitBreaker:
         if permit.probe or retry_after_ms is not None or self._failures >= self._policy.failures:
             self.epoch += 1
             self._failures = 0
-            self._probing = False
+            self.probing = False
             self._open_until_ms = now_ms + max(self._cooldown_ms, retry_after_ms or 0)
 
     def abandoned(self, permit: Permit) -> None:
         """Record that the call was cancelled or never made, which says nothing about the provider."""
         if permit.epoch == self.epoch and permit.probe:
-            self._probing = False
+            self.probing = False

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from signet_actors.providers.llm.cli_provider import CliProvider, Finder
+from signet_actors.providers.llm.cli_provider import CliProvider
 
 PROGRAM: Final = "claude"
 DEFAULT_MODEL: Final = "haiku"
@@ -21,9 +21,7 @@ _SETTINGS: Final = '{"disableAllHooks":true}'
 class ClaudeCodeProvider(CliProvider):
     """One model through ``claude -p``, charged to the user's subscription or key."""
 
-    def __init__(
-        self, model: str, *, environment: Mapping[str, str], key_variable: str = "", find: Finder | None = None
-    ) -> None:
+    def __init__(self, model: str, environment: Mapping[str, str], key_variable: str = "") -> None:
         model = model or DEFAULT_MODEL
         super().__init__(
             "claude-code",
@@ -45,5 +43,4 @@ class ClaudeCodeProvider(CliProvider):
             key_variable=key_variable,
             passed_on=("CLAUDE_CONFIG_DIR",),
             settings={"DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1"},
-            find=find,
         )

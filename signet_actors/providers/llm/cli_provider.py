@@ -7,7 +7,7 @@ import contextlib
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,17 +18,10 @@ from signet_actors.providers.llm.cli_process import CliCommand, CliOutcome, Endi
 from signet_actors.providers.llm.provider import MAX_ANSWER_BYTES, Availability, Generated, estimated_tokens
 from signet_actors.providers.log_sanitizing import drop_if_echoed, sanitize
 
-Finder = Callable[[str], str | None]
-"""Returns the path of a program by its name, None if it is not installed."""
-
 _QUOTED_BYTES: Final = 4096
 _CANNOT_RUN: Final = frozenset({126, 127})
 _UNAUTHORIZED: Final = re.compile(r"(?i)log ?in|logged|api key|authenticat|unauthori[sz]ed|credit|billing|forbidden")
 _RATE_LIMITED: Final = re.compile(r"(?i)(usage|rate|session|weekly|hour) limit|limit reached|quota|overloaded|too many")
-
-
-def program_finder(environment: Mapping[str, str]) -> Finder:
-    return lambda program: shutil.which(program, path=environment.get("PATH"))
 
 
 class CliProvider:
@@ -52,13 +45,12 @@ class CliProvider:
         key_variable: str = "",
         settings: Mapping[str, str] | None = None,
         passed_on: Sequence[str] = (),
-        find: Finder | None = None,
     ) -> None:
         self.name = name
         self.model = model
         self._program = program
         self._arguments = tuple(arguments)
-        self._find = find or program_finder(environment)
+        self._search_path = environment.get("PATH")
         also = (*passed_on, key_variable) if key_variable else tuple(passed_on)
         self._environment = {**clean_environment(environment, also=also), **(settings or {})}
         self._secret = environment.get(key_variable, "") if key_variable else ""
@@ -71,7 +63,7 @@ class CliProvider:
     ) -> Generated:
         """See ``LlmProvider.generate``. The programs have no options for ``max_tokens`` and ``answer``."""
         del max_tokens, answer
-        path = self._find(self._program)
+        path = shutil.which(self._program, path=self._search_path)
         if path is None:
             raise ProviderError(ProviderErrorKind.UNAVAILABLE, self._not_found())
         command = CliCommand(path, self._arguments, self._environment, self._own_directory(), MAX_ANSWER_BYTES)
@@ -93,7 +85,7 @@ class CliProvider:
 
     async def available(self) -> Availability:
         """Check that the program is installed; more cannot be checked without a paid call."""
-        path = self._find(self._program)
+        path = shutil.which(self._program, path=self._search_path)
         if path is None:
             return Availability(False, self._not_found())
         if self._key_variable and not self._secret:

@@ -11,7 +11,8 @@ Source: docs/decisions.md 18.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 from signet_actors.domain.providers import DailyLimits
@@ -32,16 +33,6 @@ _FLUSH_ATTEMPTS: Final = 30
 """After this many failed attempts, the usage is sent again only after the next call."""
 
 
-@dataclass(slots=True)
-class _Usage:
-    """Usage of one day that the writer has not counted yet."""
-
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost_microusd: int = 0
-
-
 class DailyBudget:
     """A ``Budget`` that the writer keeps. For one event loop."""
 
@@ -52,7 +43,8 @@ class DailyBudget:
         self._model = model
         self._limits = limits
         self._limited = bool(limits.calls or limits.tokens)
-        self._unflushed: dict[str, _Usage] = {}
+        self._unflushed: dict[str, Counter[str]] = {}
+        """Usage of each day that the writer has not counted yet, by the names of ``RecordUsage``."""
         self._flush_task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
 
@@ -71,40 +63,18 @@ class DailyBudget:
 
     async def settle(self, reservation: Reservation, spent: Generated | None) -> None:
         took = spent or Generated("", 0, 0)
+        cost = took.cost_microusd or 0
+        used = {"tokens_in": took.tokens_in, "tokens_out": took.tokens_out, "cost_microusd": cost}
         if self._limited:
-            await self._writer.ask(
-                RecordUsage(
-                    self._provider,
-                    self._model,
-                    reservation.day,
-                    tokens_in=took.tokens_in,
-                    tokens_out=took.tokens_out,
-                    cost_microusd=took.cost_microusd or 0,
-                    reserved_tokens=reservation.tokens,
-                ),
-                timeout_ms=_REPLY_TIMEOUT_MS,
-            )
+            await self._record(reservation.day, **used, reserved_tokens=reservation.tokens)
             return
-        sums = self._unflushed.setdefault(reservation.day, _Usage())
-        sums.calls += 1
-        sums.tokens_in += took.tokens_in
-        sums.tokens_out += took.tokens_out
-        sums.cost_microusd += took.cost_microusd or 0
+        self._add(reservation.day, {"calls": 1, **used})
         if not self._closing.is_set() and (self._flush_task is None or self._flush_task.done()):
             self._flush_task = asyncio.get_running_loop().create_task(self._flush_periodically())
 
     async def give_back(self, reservation: Reservation) -> None:
         if self._limited:
-            await self._writer.ask(
-                RecordUsage(
-                    self._provider,
-                    self._model,
-                    reservation.day,
-                    reserved_tokens=reservation.tokens,
-                    unused_calls=1,
-                ),
-                timeout_ms=_REPLY_TIMEOUT_MS,
-            )
+            await self._record(reservation.day, reserved_tokens=reservation.tokens, unused_calls=1)
 
     async def close(self) -> None:
         """Send the remaining usage to the writer, once, and end the flush task."""
@@ -129,29 +99,16 @@ class DailyBudget:
         for day in sorted(self._unflushed):
             sums = self._unflushed.pop(day)
             try:
-                await self._writer.ask(
-                    RecordUsage(
-                        self._provider,
-                        self._model,
-                        day,
-                        calls=sums.calls,
-                        tokens_in=sums.tokens_in,
-                        tokens_out=sums.tokens_out,
-                        cost_microusd=sums.cost_microusd,
-                    ),
-                    timeout_ms=_REPLY_TIMEOUT_MS,
-                )
+                await self._record(day, **sums)
             except SignetError:
-                self._merge_back(day, sums)
+                self._add(day, sums)
                 return
             except BaseException:  # cancelled: the next ``close`` sends it
-                self._merge_back(day, sums)
+                self._add(day, sums)
                 raise
 
-    def _merge_back(self, day: str, sums: _Usage) -> None:
-        """Add ``sums`` back to the usage that has been added up meanwhile."""
-        later = self._unflushed.setdefault(day, _Usage())
-        later.calls += sums.calls
-        later.tokens_in += sums.tokens_in
-        later.tokens_out += sums.tokens_out
-        later.cost_microusd += sums.cost_microusd
+    def _add(self, day: str, usage: Mapping[str, int]) -> None:
+        self._unflushed.setdefault(day, Counter()).update(usage)
+
+    async def _record(self, day: str, **usage: int) -> None:
+        await self._writer.ask(RecordUsage(self._provider, self._model, day, **usage), timeout_ms=_REPLY_TIMEOUT_MS)

@@ -96,22 +96,18 @@ class Budget(Protocol):
 
         May raise ``SignetError``; then no call may be made.
         """
-        ...
 
     async def settle(self, reservation: Reservation, spent: Generated | None) -> None:
         """Replace the reservation by the actual usage; ``spent`` is None if the call certainly used nothing.
 
         May raise ``SignetError``; then the reservation stays counted.
         """
-        ...
 
     async def give_back(self, reservation: Reservation) -> None:
         """Cancel the reservation of a call that was never made. May raise ``SignetError``; then it stays counted."""
-        ...
 
     async def close(self) -> None:
         """Send all usage that has not been counted yet."""
-        ...
 
 
 class ProviderRetired(ProviderError):

@@ -153,6 +153,16 @@ DYNAMIC_UIDS: Final = range(61_184, 65_520)
 """Uids of systemd's services with ``DynamicUser=``."""
 
 
+def local_end(address: str) -> tuple[str, int] | None:
+    """Return host and port of an address of this machine; None for another, and for one that is not valid."""
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80)
+    except ValueError:  # the HTTP client will report it
+        return None
+    return (host, port) if is_loopback(host) else None
+
+
 async def foreign_listener(address: str) -> str | None:
     """Return why the server at ``address`` must not be used unnamed; None if it may be.
 
@@ -162,14 +172,10 @@ async def foreign_listener(address: str) -> str | None:
 
     Source: docs/security.md "Where the specification is unsafe"; login.defs(5), SYS_UID_MAX.
     """
-    try:
-        parts = urlsplit(address)
-        host, port = parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80)
-    except ValueError:
+    end = local_end(address)
+    if end is None:
         return None
-    if not is_loopback(host):
-        return None
-    uids = await asyncio.to_thread(listener_uids, port)
+    uids = await asyncio.to_thread(listener_uids, end[1])
     own = os.geteuid()
     foreign = sorted(uid for uid in uids if uid >= SYSTEM_UIDS and uid not in DYNAMIC_UIDS and uid != own)
     if not foreign:

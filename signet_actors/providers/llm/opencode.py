@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from signet_actors.domain.transcripts.opencode import OWN_TITLE
-from signet_actors.providers.llm.cli_provider import CliProvider, Finder
+from signet_actors.providers.llm.cli_provider import CliProvider
 
 PROGRAM: Final = "opencode"
 _CONFIG: Final = (
@@ -23,9 +23,7 @@ _CONFIG: Final = (
 class OpencodeProvider(CliProvider):
     """One model through ``opencode run``; without a model, the one in opencode's own configuration."""
 
-    def __init__(
-        self, model: str, *, environment: Mapping[str, str], key_variable: str = "", find: Finder | None = None
-    ) -> None:
+    def __init__(self, model: str, environment: Mapping[str, str], key_variable: str = "") -> None:
         # A fixed title saves the model call that would generate one, and tells these sessions from a person's.
         chosen = (f"--model={model}",) if model else ()
         super().__init__(
@@ -37,5 +35,4 @@ class OpencodeProvider(CliProvider):
             key_variable=key_variable,
             passed_on=("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"),
             settings={"OPENCODE_CONFIG_CONTENT": _CONFIG, "OPENCODE_DISABLE_AUTOUPDATE": "1"},
-            find=find,
         )

@@ -52,12 +52,10 @@ class LlmProvider(Protocol):
     @property
     def endpoint(self) -> str | None:
         """The address to which prompts are sent, None for a local program."""
-        ...
 
     @property
     def structured(self) -> bool:
         """Whether the next request carries the schema of its answer; false if the server does not support it."""
-        ...
 
     async def generate(
         self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
@@ -67,15 +65,12 @@ class LlmProvider(Protocol):
         ``answer`` is the format of the answer, if the server can enforce one. Raises only ``ProviderError``. No socket
         and no process of the call is left in any case.
         """
-        ...
 
     async def available(self) -> Availability:
         """Check the provider; never raises, takes at most three seconds, costs nothing."""
-        ...
 
     async def close(self) -> None:
         """Close all sockets, processes and files of the provider."""
-        ...
 
 
 def estimated_tokens(text: str) -> int:

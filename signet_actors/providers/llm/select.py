@@ -24,7 +24,7 @@ from signet_actors.errors import ProviderError
 from signet_actors.providers.llm.breaker import BreakerPolicy
 from signet_actors.providers.llm.claude_code import ClaudeCodeProvider
 from signet_actors.providers.llm.guarded import GuardLimits
-from signet_actors.providers.llm.ollama import DEFAULT_MODEL, OllamaProvider, how_to_start, server_address
+from signet_actors.providers.llm.ollama import DEFAULT_MODEL, OllamaProvider, how_to_start, local_end, server_address
 from signet_actors.providers.llm.openai_compatible import OpenAiCompatibleProvider, key_from
 from signet_actors.providers.llm.opencode import OpencodeProvider
 from signet_actors.providers.llm.provider import Availability, LlmProvider
@@ -77,15 +77,9 @@ async def _select(config: ExtractionConfig, environment: Mapping[str, str]) -> S
         case "openai":
             return await _openai(config, environment)
         case "claude-code":
-            return await _named(
-                config,
-                ClaudeCodeProvider(config.model, environment=environment, key_variable=config.api_key_env),
-            )
+            return await _named(config, ClaudeCodeProvider(config.model, environment, config.api_key_env))
         case "opencode":
-            return await _named(
-                config,
-                OpencodeProvider(config.model, environment=environment, key_variable=config.api_key_env),
-            )
+            return await _named(config, OpencodeProvider(config.model, environment, config.api_key_env))
 
 
 def daily_limits(config: ExtractionConfig, selection: Selection) -> DailyLimits:
@@ -114,19 +108,7 @@ async def _automatic(config: ExtractionConfig) -> Selected:
     if not found.ok:
         await provider.close()
         return _ollama_missing(config, found.detail)
-    return Selected(
-        provider,
-        Selection(
-            configured=config.provider,
-            name=provider.name,
-            model=provider.model,
-            reason="the provider is auto, and Ollama is running and has the model",
-            available=True,
-            detail=found.detail,
-            endpoint=provider.endpoint,
-            may_cost=_may_cost(provider),
-        ),
-    )
+    return _selected(config, provider, found, "the provider is auto, and Ollama is running and has the model")
 
 
 def _ollama_missing(config: ExtractionConfig, detail: str) -> Selected:
@@ -136,16 +118,12 @@ def _ollama_missing(config: ExtractionConfig, detail: str) -> Selected:
 
 async def _may_be_listening(address: str) -> bool:
     """Return False if ``address`` is local and refuses connections; True for remote ones, which may need a proxy."""
-    try:
-        parts = urlsplit(address)
-        host, port = parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80)
-    except ValueError:  # the HTTP client will report the invalid address
-        return True
-    if not is_loopback(host):
+    end = local_end(address)
+    if end is None:
         return True
     try:
         async with asyncio.timeout(_CONNECT_S):
-            _, writer = await asyncio.open_connection(host, port)
+            _, writer = await asyncio.open_connection(*end)
             writer.close()
             with suppress(OSError):  # the server accepted the connection; how it closes does not matter
                 await writer.wait_closed()
@@ -179,13 +157,17 @@ async def _openai(config: ExtractionConfig, environment: Mapping[str, str]) -> S
 
 async def _named(config: ExtractionConfig, provider: LlmProvider) -> Selected:
     found = await _check_availability(provider)
+    return _selected(config, provider, found, f"the configuration sets {config.provider}")
+
+
+def _selected(config: ExtractionConfig, provider: LlmProvider, found: Availability, reason: str) -> Selected:
     return Selected(
         provider,
         Selection(
             configured=config.provider,
             name=provider.name,
             model=provider.model,
-            reason=f"the configuration sets {config.provider}",
+            reason=reason,
             available=found.ok,
             detail=found.detail,
             endpoint=provider.endpoint,
@@ -204,17 +186,7 @@ async def _check_availability(provider: LlmProvider) -> Availability:
 
 
 def _no_provider(config: ExtractionConfig, reason: str, detail: str = SETUP_HINT) -> Selected:
-    return Selected(
-        None,
-        Selection(
-            configured=config.provider,
-            name=NO_PROVIDER,
-            model="",
-            reason=reason,
-            available=False,
-            detail=detail,
-        ),
-    )
+    return Selected(None, Selection(config.provider, NO_PROVIDER, "", reason, available=False, detail=detail))
 
 
 def _may_cost(provider: LlmProvider) -> bool:

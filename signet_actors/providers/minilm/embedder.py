@@ -20,8 +20,8 @@ from signet_actors.config.embedding_models import MAX_TOKEN_CODES, MINILM_CODE_D
 from signet_actors.config.schema import MINILM_MODEL
 from signet_actors.domain.normalization import collapsed
 from signet_actors.errors import ConfigError
-from signet_actors.providers.embedding import Vectors
-from signet_actors.providers.minilm.encoder import MAX_TOKENS, Encoder, check_hash, runtime_for, unit
+from signet_actors.providers.embedding import Vectors, unit
+from signet_actors.providers.minilm.encoder import MAX_TOKENS, Encoder, check_hash, runtime_for
 from signet_actors.providers.minilm.graph import embeddings, minilm
 from signet_actors.providers.minilm.onnx_tensors import tensors
 from signet_actors.providers.minilm.word_pieces import Token, WordPieces

@@ -6,7 +6,6 @@ Source: docs/decisions.md 27 and 57; providers/DESIGN.md "MiniLM".
 from __future__ import annotations
 
 import hashlib
-import math
 import platform
 import threading
 from collections.abc import Sequence
@@ -84,15 +83,6 @@ class AbsentEncoder(Encoder):
 
     def embed_text(self, text: str) -> Vectors:  # noqa: ARG002 - as of every encoder
         raise ProviderError(ProviderErrorKind.UNAVAILABLE, self._reason)
-
-
-def unit(total: Vectors) -> Vectors:
-    """Scale ``total`` to length 1 in place and return it; zeros if it has no direction."""
-    norm = math.sqrt(float(total.dot(total)))
-    if not math.isfinite(norm) or norm < 1e-12:
-        return np.zeros(len(total), dtype=np.float32)
-    total /= np.float32(norm)
-    return total
 
 
 def runtime_for(provider: str) -> Any:

@@ -20,8 +20,8 @@ import numpy as np
 from signet_actors.config.embedding_models import MULTILINGUAL_FILE, MULTILINGUAL_SHA256, known_model
 from signet_actors.config.schema import MULTILINGUAL_MODEL
 from signet_actors.errors import ConfigError
-from signet_actors.providers.embedding import Vectors
-from signet_actors.providers.minilm.encoder import MAX_TOKENS, Encoder, check_hash, runtime_for, unit
+from signet_actors.providers.embedding import Vectors, unit
+from signet_actors.providers.minilm.encoder import MAX_TOKENS, Encoder, check_hash, runtime_for
 from signet_actors.providers.multilingual.packed_file import read, widened
 from signet_actors.providers.multilingual.unigram import Unigram
 
