@@ -72,7 +72,6 @@ class Outcome(msgspec.Struct, rename="camel"):
     left_out: list[dict[str, str]] = []
 
     def leave_out(self, session: str, reason: str) -> None:
-        """Add a session, or a file, that was not stored."""
         self.left_out.append({"session": session, "reason": reason})
 
 
@@ -371,7 +370,6 @@ class BackfillProgress:
         return cls(path, saved)
 
     def without_done(self, sessions: Sequence[PastSession]) -> list[PastSession]:
-        """Return the sessions that have not been stored as they are now."""
         return [session for session in sessions if self._saved.done.get(session.name) != session.stamp]
 
     def is_outdated(self, client: DaemonClient) -> bool:

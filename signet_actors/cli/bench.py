@@ -241,7 +241,6 @@ class TemporaryDaemon:
         self.ready_s = time.perf_counter() - began
 
     def clear(self) -> None:
-        """Delete the workspace of the stopped daemon."""
         shutil.rmtree(self.workspace)
 
     def stop(self) -> None:

@@ -154,7 +154,6 @@ class ImportState:
 
     @property
     def size(self) -> int:
-        """Bytes of the lines."""
         return int(self._of["size"])
 
     def read(self) -> ImportProgress:
@@ -187,7 +186,6 @@ class ImportState:
             raise click.UsageError(f"cannot write {error.filename}: {error.strerror}") from error
 
     def forget(self) -> None:
-        """Delete the saved progress."""
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
 

@@ -77,7 +77,6 @@ class Invocation:
 
     @property
     def workspace(self) -> Path:
-        """The workspace that the command uses."""
         return workspace_from(self.environment)
 
     def address(self) -> Address:
@@ -245,12 +244,10 @@ def page_options(most: int, what: str, *, default: int = 20, offset: bool = True
 
 
 def reason_option(default: str | None = None) -> Callable[[F], F]:
-    """Return ``--reason``."""
     return click.option("--reason", "-r", default=default, show_default=True, help="Recorded in the history.")
 
 
 def version_option(text: str = "Only if the memory still has this version.") -> Callable[[F], F]:
-    """Return ``--if-version`` with the help ``text``."""
     return click.option("--if-version", type=click.IntRange(1), metavar="N", help=text)
 
 
@@ -308,7 +305,6 @@ def filter_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def query_of(only: dict[str, Any]) -> dict[str, Any]:
-    """Return the filters as parameters of a URL."""
     return {**only, "tags": ",".join(only["tags"] or ()) or None}
 
 

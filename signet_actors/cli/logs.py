@@ -148,7 +148,6 @@ class LogFollower:
             self._read[key] = status.st_size - len(unfinished)
 
     def offsets(self) -> dict[tuple[int, int], int]:
-        """Return how far each file has been read."""
         return dict(self._read)
 
     def new_lines(self) -> Iterator[bytes]:
@@ -197,5 +196,4 @@ def _print(line: bytes, *, as_json: bool) -> None:
 
 
 def _list(value: object) -> list[object]:
-    """Return the trace ids of a group commit; empty for anything but a list."""
     return value if isinstance(value, list) else []

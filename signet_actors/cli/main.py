@@ -112,7 +112,6 @@ class SignetGroup(click.Group):
     """The commands of ``COMMANDS``, in that order, imported on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names in the order of the table."""
         return [name for name, *_ in COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature

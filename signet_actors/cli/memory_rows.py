@@ -171,7 +171,6 @@ def _lead(row: Mapping[str, Any], name: str) -> str:
 
 
 def relevance_of(row: Mapping[str, Any]) -> float:
-    """Return the relevance of a result; 0 if the reply has none."""
     return float(row.get("relevance") or 0)
 
 
@@ -228,7 +227,6 @@ class UnusableId(click.ClickException):
     exit_code = USAGE
 
     def show(self, file: Any = None) -> None:  # noqa: ARG002 - click's signature
-        """Print the message to standard error."""
         print_message(f"signet: {self.message}")
 
 

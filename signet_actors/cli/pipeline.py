@@ -383,7 +383,6 @@ def pipeline_status(invocation: Invocation) -> DaemonReply:
 
 
 def provider_and_model(named: dict[str, Any]) -> str:
-    """Return the names of the provider and the model, as far as they are known."""
     return " ".join(str(named[name]) for name in ("provider", "model") if named.get(name))
 
 

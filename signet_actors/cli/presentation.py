@@ -86,7 +86,6 @@ def in_colour() -> bool:
 
 
 def emphasised(text: str, *, fg: str | None = None) -> str:
-    """Return the text in bold and the given colour, if colours are printed."""
     return click.style(text, fg=fg, bold=True) if in_colour() else text
 
 
@@ -336,7 +335,6 @@ def hold_commands(text: str) -> str:
 
 
 def released(text: str) -> str:
-    """Return the text with blanks where it was not to be broken."""
     return text.replace(_HELD, " ")
 
 
@@ -428,7 +426,6 @@ UNTIL: Final = PastTime(end=True)
 
 
 def current_time() -> datetime:
-    """Return the time of this machine's clock, with its time zone."""
     return datetime.fromtimestamp(time.time(), UTC).astimezone()
 
 

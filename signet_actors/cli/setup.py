@@ -82,7 +82,6 @@ def setup(invocation: Invocation, yes: bool) -> None:
 
 
 def can_ask() -> bool:
-    """Return whether a question can be asked and answered: on a terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -103,5 +103,4 @@ BY_STATUS: Mapping[int, type[ClientError]] = {
 
 
 def error_type(status: int) -> type[ClientError]:
-    """Return the error for a response with this status."""
     return BY_STATUS.get(status, Refused if status < 500 else DaemonFailed)

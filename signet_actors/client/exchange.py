@@ -198,7 +198,6 @@ class _Attempts:
 
     @property
     def left_s(self) -> float:
-        """The time that the call may still take."""
         return max(self._began_s + self._limits.total_s - self._clock(), 0.001)
 
     def wait_s(self, error: ClientError) -> float:

@@ -83,7 +83,6 @@ class TimeLeft(Mapping[str, float]):
 
     @property
     def is_over(self) -> bool:
-        """True if no time is left."""
         return time.monotonic() > self._ends_s
 
     def __getitem__(self, phase: str) -> float:

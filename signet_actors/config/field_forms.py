@@ -10,32 +10,14 @@ from typing import Final
 from msgspec import Meta
 
 SECOND_MS: Final = 1000
-
-
 MINUTE_MS: Final = 60 * SECOND_MS
-
-
 HOUR_MS: Final = 60 * MINUTE_MS
-
-
 DAY_MS: Final = 24 * HOUR_MS
-
-
 KIB: Final = 1024
-
-
 MIB: Final = 1024 * KIB
-
-
 MAX_NAME_CHARS: Final = 200
-
-
 MAX_URL_CHARS: Final = 2000
-
-
 MAX_PATH_CHARS: Final = 1000
-
-
 KEY_VARIABLES: Final = (
     "ANTHROPIC_API_KEY",
     "AZURE_OPENAI_API_KEY",
@@ -57,42 +39,25 @@ KEY_VARIABLES: Final = (
 """The environment variables that model providers document for their keys. Apart from these, only ``SIGNET_*`` is
 accepted.
 """
-
-
 KEY_VARIABLE_PATTERN: Final = rf"^(SIGNET_[A-Za-z0-9_]+|{'|'.join(KEY_VARIABLES)})?\Z"
-
-
 HOST_PATTERN: Final = r"^[A-Za-z0-9._:-]+\Z"
-
-
 ALLOWED_HOST_PATTERN: Final = r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?\Z"
-
-
 ENDPOINT_PATTERN: Final = r"^(https?://[^\s/?#@]+[^\s?#@]*)?\Z"
 """No user, password, query or fragment, so that an endpoint never contains a secret."""
-
-
 KEY_VARIABLE_FORM: Final = (
     'a name that begins with SIGNET_, or one of docs/configuration.md, "Keys of providers", such as OPENAI_API_KEY'
 )
-
-
 ENDPOINT_FORM: Final = "an http:// or https:// URL without user, query or fragment"
-
-
 HOST_FORM: Final = "a host name or an IP address without brackets and port"
-
-
 ALLOWED_HOST_FORM: Final = "a host name, with or without a port, without wildcards"
-
-
 DIRECTORY_PATTERN: Final = r"\A(/|~/|~\Z)[^\x00-\x1f\x7f-\x9f]*\Z"
-
-
 DIRECTORY_FORM: Final = "an absolute path, or one that begins with ~/"
-
-
 NAME_PATTERN: Final = r"\A[^\x00-\x1f\x7f-\x9f]*\Z"
+MODEL_PATTERN: Final = r"\A(?!-)[^\x00-\x1f\x7f-\x9f]*\Z"
+MODEL_FORM: Final = "a name that does not begin with -"
+PROGRAM_MODEL_PATTERN: Final = r"\A(?!-)[^\s\x00-\x1f\x7f-\x9f]*\Z"
+PROGRAM_MODEL_FORM: Final = "a name without spaces that does not begin with -"
+"""The model becomes a command-line argument, which the program must not parse as an option."""
 
 
 def described(meaning: str) -> Meta:
@@ -110,14 +75,17 @@ def text(
     return Meta(title=form, min_length=least, max_length=chars, pattern=pattern, description=meaning)
 
 
-MODEL_PATTERN: Final = r"\A(?!-)[^\x00-\x1f\x7f-\x9f]*\Z"
+def model_name(meaning: str) -> Meta:
+    return text(meaning, pattern=PROGRAM_MODEL_PATTERN, form=PROGRAM_MODEL_FORM)
 
 
-MODEL_FORM: Final = "a name that does not begin with -"
+def endpoint_url(meaning: str) -> Meta:
+    return text(meaning, chars=MAX_URL_CHARS, pattern=ENDPOINT_PATTERN, form=ENDPOINT_FORM)
 
 
-PROGRAM_MODEL_PATTERN: Final = r"\A(?!-)[^\s\x00-\x1f\x7f-\x9f]*\Z"
+def key_variable(meaning: str) -> Meta:
+    return text(meaning, pattern=KEY_VARIABLE_PATTERN, form=KEY_VARIABLE_FORM)
 
 
-PROGRAM_MODEL_FORM: Final = "a name without spaces that does not begin with -"
-"""The model becomes a command-line argument, which the program must not parse as an option."""
+def directory_path(meaning: str) -> Meta:
+    return text(meaning, chars=MAX_PATH_CHARS, pattern=DIRECTORY_PATTERN, form=DIRECTORY_FORM, least=1)

@@ -58,7 +58,6 @@ class Field:
 
     @property
     def unit(self) -> str:
-        """The unit in words, or empty."""
         return next((unit for ending, unit in UNITS.items() if self.attribute.endswith(ending)), "")
 
     @property

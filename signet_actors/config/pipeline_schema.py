@@ -11,19 +11,15 @@ from msgspec import Struct, field
 
 from signet_actors.config.field_forms import (
     DAY_MS,
-    ENDPOINT_FORM,
-    ENDPOINT_PATTERN,
     HOUR_MS,
-    KEY_VARIABLE_FORM,
-    KEY_VARIABLE_PATTERN,
     KIB,
-    MAX_URL_CHARS,
     MIB,
     MINUTE_MS,
-    PROGRAM_MODEL_FORM,
-    PROGRAM_MODEL_PATTERN,
     SECOND_MS,
     described,
+    endpoint_url,
+    key_variable,
+    model_name,
     ranged,
     text,
 )
@@ -81,31 +77,9 @@ class ExtractionConfig(Struct, frozen=True, rename="camel"):
             "Provider of the language model: `auto` is Ollama if it is reachable, else none, and never a paid provider"
         ),
     ] = "auto"
-    model: Annotated[
-        str,
-        text(
-            "Model of the provider; empty means the provider's default",
-            pattern=PROGRAM_MODEL_PATTERN,
-            form=PROGRAM_MODEL_FORM,
-        ),
-    ] = ""
-    endpoint: Annotated[
-        str,
-        text(
-            "Base URL of the provider; `baseUrl` is also accepted",
-            chars=MAX_URL_CHARS,
-            pattern=ENDPOINT_PATTERN,
-            form=ENDPOINT_FORM,
-        ),
-    ] = ""
-    api_key_env: Annotated[
-        str,
-        text(
-            "Name of the environment variable that holds the key",
-            pattern=KEY_VARIABLE_PATTERN,
-            form=KEY_VARIABLE_FORM,
-        ),
-    ] = ""
+    model: Annotated[str, model_name("Model of the provider; empty means the provider's default")] = ""
+    endpoint: Annotated[str, endpoint_url("Base URL of the provider; `baseUrl` is also accepted")] = ""
+    api_key_env: Annotated[str, key_variable("Name of the environment variable that holds the key")] = ""
     timeout_ms: Annotated[int, ranged(5 * SECOND_MS, 5 * MINUTE_MS, "Timeout of one call")] = field(
         name="timeout", default=45 * SECOND_MS
     )
@@ -316,29 +290,13 @@ class SynthesisModelConfig(Struct, frozen=True, rename="camel"):
         SynthesisProvider, described("Provider of the language model: `extraction` is the one of `extraction.provider`")
     ] = "extraction"
     model: Annotated[
-        str,
-        text(
-            "Model of the provider; empty means that of the extraction, or the default of another provider",
-            pattern=PROGRAM_MODEL_PATTERN,
-            form=PROGRAM_MODEL_FORM,
-        ),
+        str, model_name("Model of the provider; empty means that of the extraction, or the default of another provider")
     ] = ""
     endpoint: Annotated[
-        str,
-        text(
-            "Base URL of the provider, if it is not that of the extraction; `baseUrl` is also accepted",
-            chars=MAX_URL_CHARS,
-            pattern=ENDPOINT_PATTERN,
-            form=ENDPOINT_FORM,
-        ),
+        str, endpoint_url("Base URL of the provider, if it is not that of the extraction; `baseUrl` is also accepted")
     ] = ""
     api_key_env: Annotated[
-        str,
-        text(
-            "Name of the environment variable that holds the key, if it is not that of the extraction",
-            pattern=KEY_VARIABLE_PATTERN,
-            form=KEY_VARIABLE_FORM,
-        ),
+        str, key_variable("Name of the environment variable that holds the key, if it is not that of the extraction")
     ] = ""
     timeout_ms: Annotated[int, ranged(5 * SECOND_MS, 5 * MINUTE_MS, "Timeout of one call")] = field(
         name="timeout", default=2 * MINUTE_MS

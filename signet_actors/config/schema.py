@@ -18,19 +18,12 @@ from signet_actors.config.field_forms import (
     ALLOWED_HOST_FORM,
     ALLOWED_HOST_PATTERN,
     DAY_MS,
-    DIRECTORY_FORM,
-    DIRECTORY_PATTERN,
-    ENDPOINT_FORM,
-    ENDPOINT_PATTERN,
     HOST_FORM,
     HOST_PATTERN,
     HOUR_MS,
-    KEY_VARIABLE_FORM,
-    KEY_VARIABLE_PATTERN,
     KIB,
     MAX_NAME_CHARS,
     MAX_PATH_CHARS,
-    MAX_URL_CHARS,
     MIB,
     MINUTE_MS,
     MODEL_FORM,
@@ -38,6 +31,9 @@ from signet_actors.config.field_forms import (
     NAME_PATTERN,
     SECOND_MS,
     described,
+    directory_path,
+    endpoint_url,
+    key_variable,
     ranged,
     text,
 )
@@ -96,23 +92,8 @@ class EmbeddingConfig(Struct, frozen=True, rename="camel"):
             "Number of dimensions of a vector, at least 8; 0 means those of the model, 256 if that is not known",
         ),
     ] = 0
-    endpoint: Annotated[
-        str,
-        text(
-            "Base URL of a network provider; `baseUrl` is also accepted",
-            chars=MAX_URL_CHARS,
-            pattern=ENDPOINT_PATTERN,
-            form=ENDPOINT_FORM,
-        ),
-    ] = ""
-    api_key_env: Annotated[
-        str,
-        text(
-            "Name of the environment variable that holds the key",
-            pattern=KEY_VARIABLE_PATTERN,
-            form=KEY_VARIABLE_FORM,
-        ),
-    ] = ""
+    endpoint: Annotated[str, endpoint_url("Base URL of a network provider; `baseUrl` is also accepted")] = ""
+    api_key_env: Annotated[str, key_variable("Name of the environment variable that holds the key")] = ""
     wait_ms: Annotated[
         int,
         ranged(
@@ -302,9 +283,7 @@ class SessionsConfig(Struct, frozen=True, rename="camel"):
 class JoinedProject(Struct, frozen=True):
     """A directory, with all below it, that has the memories of another project. Source: docs/decisions.md 62."""
 
-    directory: Annotated[
-        str, text("The directory", chars=MAX_PATH_CHARS, pattern=DIRECTORY_PATTERN, form=DIRECTORY_FORM, least=1)
-    ]
+    directory: Annotated[str, directory_path("The directory")]
     project: Annotated[
         str, text("The project: a directory of it, or any name", chars=MAX_PATH_CHARS, pattern=NAME_PATTERN, least=1)
     ]
@@ -318,9 +297,7 @@ class ProjectsConfig(Struct, frozen=True):
         described("`repository`: all directories and worktrees of a git repository are one; `path`: each is its own"),
     ] = "repository"
     only: Annotated[
-        tuple[
-            Annotated[str, text("", chars=MAX_PATH_CHARS, pattern=DIRECTORY_PATTERN, form=DIRECTORY_FORM, least=1)], ...
-        ],
+        tuple[Annotated[str, directory_path("")], ...],
         Meta(
             max_length=256,
             description="Directories in which hooks work, each with all below it: for sessions that began there. "

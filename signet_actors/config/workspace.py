@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -73,43 +72,57 @@ _SYSTEM_TREES: Final = (
 """System directories whose subdirectories cannot be a workspace either, because they contain no user data."""
 
 
-@dataclass(frozen=True, slots=True)
 class Workspace:
     """The paths below one root directory.
 
     Only ``is_unused``, ``ensure`` and the ``refuse_`` methods access the file system.
     """
 
-    root: Path
-
-    @property
-    def config_file(self) -> Path:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.config_file = root / CONFIG_FILE_NAME
         """``agent.yaml``; may be missing."""
-        return self.root / CONFIG_FILE_NAME
-
-    @property
-    def agents_dir(self) -> Path:
+        self.agents_dir = root / "agents"
         """Directories of agents that have files of their own, by the names of the agents. Created by the user."""
-        return self.root / "agents"
-
-    @property
-    def memory_dir(self) -> Path:
-        return self.root / "memory"
-
-    @property
-    def database(self) -> Path:
+        self.memory_dir = root / "memory"
+        self.database = self.memory_dir / DATABASE_NAME
         """The database, the source of truth. SQLite keeps its -wal and -shm files next to it."""
-        return self.memory_dir / DATABASE_NAME
-
-    @property
-    def backup_dir(self) -> Path:
+        self.backup_dir = self.memory_dir / "backups"
         """Verified backups, named by time and schema. Created with the first backup."""
-        return self.memory_dir / "backups"
-
-    @property
-    def spool_dir(self) -> Path:
+        self.spool_dir = self.memory_dir / "spool"
         """Reports that hooks could not deliver yet. Created by the hook program."""
-        return self.memory_dir / "spool"
+        self.harnesses_file = self.memory_dir / "harnesses.json"
+        """The connected harnesses as JSON. Created by ``signet connect``."""
+        self.daemon_dir = root / ".daemon"
+        """Files that only the daemon reads and writes."""
+        self.pid_file = self.daemon_dir / "pid"
+        """The supervisor's pid as decimal text."""
+        self.address_file = self.daemon_dir / "address"
+        """The daemon's listen address as JSON: host, port, pid."""
+        self.refusal_file = self.daemon_dir / "refusal"
+        """Why the last start was refused, for hooks, which cannot read the configuration; none after a good start."""
+        self.lock_file = self.daemon_dir / "lock"
+        """Locked while a daemon, a check or a restore uses the workspace."""
+        self.secret_file = self.daemon_dir / "secret"
+        """The key that signs confirm tokens, mode 0600, created once."""
+        self.owner_token_file = self.daemon_dir / "owner-token"
+        """The token that ``gateway.requireOwner`` requires: 64 hexadecimal digits, mode 0600, created once."""
+        self.claims_file = self.daemon_dir / "claims.json"
+        """Which path of a harness has claimed or ended each session; without it, the next hook claims."""
+        self.database_marker_file = self.daemon_dir / "database"
+        """Exists once the workspace has had a database. A missing database is then not mistaken for a first start."""
+        self.disk_reserve_file = self.daemon_dir / "ballast"
+        """Reserved disk space, which is released when the disk is full."""
+        self.restore_file = self.daemon_dir / "restore"
+        """Exists while a restore has been decided but is not complete; see ``writer.restore``."""
+        self.integrity_check_file = self.daemon_dir / "integrity-check"
+        """Exists if the database was found damaged while in use. The next start then runs a full integrity check."""
+        self.log_dir = self.daemon_dir / "logs"
+        """``daemon-YYYY-MM-DD.log`` files."""
+        self.index_dir = self.daemon_dir / "index"
+        """Indexes that can be rebuilt from the database."""
+        self.run_dir = self.daemon_dir / "run"
+        """Sockets, unless this path is too long for them."""
 
     @property
     def is_unused(self) -> bool:
@@ -120,86 +133,6 @@ class Workspace:
             )
         except OSError as error:
             return isinstance(error, FileNotFoundError)
-
-    @property
-    def harnesses_file(self) -> Path:
-        """The connected harnesses as JSON. Created by ``signet connect``."""
-        return self.memory_dir / "harnesses.json"
-
-    @property
-    def daemon_dir(self) -> Path:
-        """Files that only the daemon reads and writes."""
-        return self.root / ".daemon"
-
-    @property
-    def pid_file(self) -> Path:
-        """The supervisor's pid as decimal text."""
-        return self.daemon_dir / "pid"
-
-    @property
-    def address_file(self) -> Path:
-        """The daemon's listen address as JSON: host, port, pid."""
-        return self.daemon_dir / "address"
-
-    @property
-    def refusal_file(self) -> Path:
-        """Why the last start was refused, for hooks, which cannot read the configuration; none after a good start."""
-        return self.daemon_dir / "refusal"
-
-    @property
-    def lock_file(self) -> Path:
-        """Locked while a daemon, a check or a restore uses the workspace."""
-        return self.daemon_dir / "lock"
-
-    @property
-    def secret_file(self) -> Path:
-        """The key that signs confirm tokens, mode 0600, created once."""
-        return self.daemon_dir / "secret"
-
-    @property
-    def owner_token_file(self) -> Path:
-        """The token that ``gateway.requireOwner`` requires: 64 hexadecimal digits, mode 0600, created once."""
-        return self.daemon_dir / "owner-token"
-
-    @property
-    def claims_file(self) -> Path:
-        """Which path of a harness has claimed or ended each session; without it, the next hook claims."""
-        return self.daemon_dir / "claims.json"
-
-    @property
-    def database_marker_file(self) -> Path:
-        """Exists once the workspace has had a database. A missing database is then not mistaken for a first start."""
-        return self.daemon_dir / "database"
-
-    @property
-    def disk_reserve_file(self) -> Path:
-        """Reserved disk space, which is released when the disk is full."""
-        return self.daemon_dir / "ballast"
-
-    @property
-    def restore_file(self) -> Path:
-        """Exists while a restore has been decided but is not complete; see ``writer.restore``."""
-        return self.daemon_dir / "restore"
-
-    @property
-    def integrity_check_file(self) -> Path:
-        """Exists if the database was found damaged while in use. The next start then runs a full integrity check."""
-        return self.daemon_dir / "integrity-check"
-
-    @property
-    def log_dir(self) -> Path:
-        """``daemon-YYYY-MM-DD.log`` files."""
-        return self.daemon_dir / "logs"
-
-    @property
-    def index_dir(self) -> Path:
-        """Indexes that can be rebuilt from the database."""
-        return self.daemon_dir / "index"
-
-    @property
-    def run_dir(self) -> Path:
-        """Sockets, unless this path is too long for them."""
-        return self.daemon_dir / "run"
 
     def ensure(self) -> None:
         """Create the directories; they must belong to this user and are made private (0700).

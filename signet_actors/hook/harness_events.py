@@ -117,7 +117,6 @@ class Hook:
 
 
 def max_inject_chars(harness: str) -> int:
-    """Return how long a text the harness takes."""
     return MAX_INJECT_CHARS.get(harness, OTHER_MAX_INJECT_CHARS)
 
 
@@ -145,7 +144,6 @@ def request_of(hook: Hook, event: dict[str, Any], options: Options) -> dict[str,
 
 
 def limit_of(hook: Hook, harness: str) -> float:
-    """Return the seconds that the hook may take."""
     return max(hook.limit_s, START_LIMIT_S) if hook.injects and harness in STARTS_WITH_PROMPT else hook.limit_s
 
 

@@ -77,7 +77,6 @@ class Spool:
         return [name for name in self.waiting() if not now < _parsed_name(name)[0] < now + longest]
 
     def rejected(self) -> list[str]:
-        """Return the names of the requests that the daemon does not accept."""
         return self._names(REJECTED_ENDING)
 
     def _names(self, ending: str) -> list[str]:

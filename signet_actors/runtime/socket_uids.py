@@ -67,7 +67,6 @@ def listener_uids(port: int, host: str | None = None, tables: tuple[Path, ...] =
 
 
 def listener_inodes(port: int) -> frozenset[int]:
-    """Return the inodes of the sockets that listen at ``port``, on any address."""
     return frozenset(int(fields[_INODE]) for fields in _listeners(port, TABLES))
 
 

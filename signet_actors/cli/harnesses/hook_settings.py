@@ -156,7 +156,6 @@ class HookGroups(Part):
         return self.document(text) in ({}, {"version": VERSION} if self._flat else {})
 
     def handler_of(self, entry: dict[str, Any]) -> dict[str, Any]:
-        """Return our handler in an entry of ours."""
         return entry if self._flat else next(handler for handler in entry["hooks"] if is_ours(handler))
 
     def document(self, text: str | None) -> dict[str, Any]:
@@ -245,5 +244,4 @@ def source(program: str, **tables: Any) -> str:
 
 
 def is_our_plugin(text: str) -> bool:
-    """Return whether ``connect`` made the file."""
     return text.startswith(MARK)

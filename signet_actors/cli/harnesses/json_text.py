@@ -96,7 +96,6 @@ def line_of(text: str, place: int) -> int:
 
 
 def root_of(text: str) -> int:
-    """Return where the value of a valid text begins."""
     return _skip(plain(text), 0)
 
 

@@ -190,7 +190,6 @@ class Harness:
         return {**environ, self.moved_by: str(Path(settings).parents[self.file_name.count("/")])}
 
     def event_of(self, hook: str) -> str | None:
-        """Return the name of the event that calls the hook; None if there is none."""
         return next((event.name for event in self.events if event.hook == hook), None)
 
     def missing_events(self, environ: Mapping[str, str]) -> list[str]:

@@ -42,7 +42,6 @@ class SettingsFile:
 
     @property
     def real(self) -> Path:
-        """The file itself, if ``path`` is a symbolic link."""
         return Path(os.path.realpath(self.path))
 
     @property
@@ -67,7 +66,6 @@ class SettingsFile:
         return (_text_of(self.missing_note) or "").split().count(MADE_DIRECTORY)
 
     def absent_directories(self) -> int:
-        """Return how many directories above the file are not there."""
         return sum(not directory.exists() for directory in self.real.parents)
 
     def read(self) -> str | None:

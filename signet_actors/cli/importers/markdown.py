@@ -52,7 +52,6 @@ class Note:
 
     @property
     def title(self) -> str:
-        """The title of the front matter, else the name of the file without its ending."""
         return str(self.matter.get("title") or self.path.stem)
 
     def line(self, content: str, place: str, *, tags: Sequence[Any] = (), **members: Any) -> Line:

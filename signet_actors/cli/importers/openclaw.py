@@ -22,7 +22,6 @@ _CLOSING: Final = "-->"
 
 
 def default_path(environ: Mapping[str, str]) -> Path:
-    """Return the workspace of the first agent."""
     return home_of(environ) / ".openclaw" / "workspace"
 
 

@@ -64,7 +64,6 @@ class MarkdownDirectory:
                 file.write(document(memory))
 
     def finish(self) -> None:
-        """Rename the directory to its path."""
         with reporting(self._path, "written", SignetError):
             self._draft.rename(self._path)
 

@@ -165,7 +165,6 @@ def full_date(text: str) -> date | None:
 
 
 def text_of(value: Any) -> str | None:
-    """Return the value if it is a text."""
     return value if isinstance(value, str) else None
 
 

@@ -136,7 +136,6 @@ class ProviderManager:
 
     @property
     def trying(self) -> bool:
-        """True while the circuit breaker is half open."""
         return self.guarded is not None and self.guarded.report().circuit == "half_open"
 
     def healthy_since(self, moment_ns: int) -> bool:

@@ -62,7 +62,6 @@ class AsyncSocket:
 
     @property
     def is_open(self) -> bool:
-        """True until ``close``."""
         return self._open
 
     def send(self, parts: Sequence[bytes]) -> bool:
@@ -135,7 +134,6 @@ class FutureRequest(PendingRequest):
 
     @property
     def abandoned(self) -> bool:
-        """True if the caller was cancelled."""
         return self.future.done()
 
     def deliver(self, answer: Any) -> None:

@@ -70,7 +70,6 @@ class Outcomes:
         self._why = ""
 
     def succeeded(self) -> None:
-        """Record a request that was carried out."""
         self._in_a_row = 0
 
     def failed(self, why: str) -> None:
@@ -187,18 +186,16 @@ class BusClient(AsyncProcess):
         return result_of(reply)
 
     async def ask_retention(self, request: Request[R], *, trace_id: str, timeout_ms: int = 60_000) -> R:
-        """Return the retention actor's reply; raises like ``ask_writer``; never sends a request twice."""
         return await self._ask_once(self._retention, request, trace_id, timeout_ms)
 
     async def ask_extractor(self, request: Request[R], *, trace_id: str, timeout_ms: int) -> R:
-        """Return the extractor's reply; raises like ``ask_writer``; never sends a request twice."""
         return await self._ask_once(self._extractor, request, trace_id, timeout_ms)
 
     async def ask_decider(self, request: Request[R], *, trace_id: str, timeout_ms: int) -> R:
-        """Return the decider's reply; raises like ``ask_writer``; never sends a request twice."""
         return await self._ask_once(self._decider, request, trace_id, timeout_ms)
 
     async def _ask_once(self, peer: RequestTracker, request: Request[R], trace_id: str, timeout_ms: int) -> R:
+        """Return the peer's reply; raises like ``ask_writer``; never sends a request twice."""
         asked = peer.submit(trace_id, timeout_ms, encode_frame(request), [])
         reply: R | Failure = await self._timed(peer.peer, asked)
         return result_of(reply)
@@ -304,7 +301,6 @@ class BusClient(AsyncProcess):
 
     @property
     def unanswered_searches(self) -> int:
-        """The number of queries that wait for a searcher or for its reply."""
         return self._pool.unanswered
 
     def _send_query(self, identity: bytes, query: Query) -> bool:

@@ -90,7 +90,6 @@ class MessageFactory:
         return [self.header(self.next_id(tell=True), trace_id, 0), encode_frame(body)]
 
     def answer(self, asked: Header, body: msgspec.Struct, frames: Sequence[bytes] = ()) -> list[bytes]:
-        """Return the frames of the reply to ``asked``."""
         return [self.header(asked.message_id, asked.trace_id, 0, asked.attempt), encode_frame(body), *frames]
 
     def is_foreign(self, header: Header) -> bool:

@@ -51,7 +51,6 @@ def track_dispatch() -> Dispatch:
 
 
 def current_dispatch() -> Dispatch | None:
-    """Return the record for the request of this task, if there is one."""
     return _current.get()
 
 

@@ -154,7 +154,6 @@ class SearcherPool:
         self._dispatch()
 
     def close(self) -> None:
-        """Fail all queries."""
         for query in list(self._pending.values()):
             self._fail(query, Unavailable("the gateway is stopping"))
 

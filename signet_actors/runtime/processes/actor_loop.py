@@ -191,7 +191,6 @@ class ActorLoop:
         return self._snapshots_to_end is not None
 
     def has_pending_query(self) -> bool:
-        """Return whether a query waits in the work socket."""
         return self._pool_mailbox is not None and has_message(self._pool_mailbox.socket)
 
     def serve_pending(self, actor: Actor[M]) -> None:

@@ -131,11 +131,9 @@ class AsyncProcess:
         self.log.info("starting", detail=detail)
 
     def ready(self, detail: str = "") -> None:
-        """Tell the supervisor that this process serves."""
         self._tell_supervisor(Ready(detail))
 
     def exiting(self, code: int, detail: str) -> None:
-        """Tell the supervisor why this process is about to exit with ``code``."""
         self._tell_supervisor(Exiting(code, detail))
 
     async def ask_tree(self) -> TreeChanged:

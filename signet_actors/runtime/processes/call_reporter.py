@@ -66,7 +66,6 @@ class CallReporter:
         threading.Thread(target=self._run, name="call reporter", daemon=True).start()
 
     def stop(self) -> None:
-        """Report nothing any more."""
         with self.lock:
             self._ended.set()
 

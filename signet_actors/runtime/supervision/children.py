@@ -214,7 +214,6 @@ class Children:
         return not pending
 
     def all_ready(self) -> bool:
-        """Return whether every core child is up."""
         return all(self.group_is_ready(group) for group in range(self.group_count))
 
     def incarnations(self) -> dict[str, int]:

@@ -83,7 +83,6 @@ class ControlSocket:
         self._poller.register(descriptor, zmq.POLLIN)
 
     def wait(self, timeout_ms: int) -> None:
-        """Wait for a message, a readable descriptor, or ``timeout_ms``."""
         self._poller.poll(timeout_ms)
 
     def poll(self, timeout_ms: int) -> bool:
@@ -119,7 +118,6 @@ class ControlSocket:
         return self._send(name, self._message_factory.tell(body))
 
     def broadcast(self, names: Iterable[str], body: msgspec.Struct) -> None:
-        """Send ``body`` to each of these children that is connected."""
         for name in names:
             self.tell(name, body)
 

@@ -53,7 +53,6 @@ class ForkServer:
 
     @property
     def pid(self) -> int | None:
-        """The process id, None while there is none."""
         return self._process.pid if self._process is not None else None
 
     def start(self) -> None:
