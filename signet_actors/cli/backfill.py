@@ -373,10 +373,7 @@ class BackfillProgress:
         return [session for session in sessions if self._saved.done.get(session.name) != session.stamp]
 
     def is_outdated(self, client: DaemonClient) -> bool:
-        """Return whether the daemon lacks the session that was stored last, and begin anew then.
-
-        Its database was restored or replaced since, or the user has erased this transcript.
-        """
+        """Return whether the daemon lacks what was stored last (restored, replaced, erased), and begin anew then."""
         if self._saved.last is None:
             return False
         try:

@@ -135,10 +135,7 @@ def _file_size(path: Path) -> int | None:
 
 
 def back_up(client: DaemonClient, timeout_s: float) -> tuple[dict[str, Any], str]:
-    """Make a backup; return how it ended and the directory of the backups. Raises Unavailable after ``timeout_s``.
-
-    The backup was begun after the request. If one was running then, it is the one after that.
-    """
+    """Make a backup begun after the request; return how it ended and its directory. Raises Unavailable."""
     answer = client.send("POST", "/api/repair/backup", {})
     directory = answer.text("directory")
     older = {(answer.body.get("last") or {}).get("name")} if answer.body.get("running") is not None else set()
@@ -189,10 +186,7 @@ def _copy_path(target: str, name: str) -> Path:
 
 
 def _refuse_copy(path: Path, workspace: Path) -> None:
-    """Raise click.UsageError for a path that ``refuse_target`` refuses, or in a directory that does not exist.
-
-    It is not created: the disk that belongs there may not be mounted.
-    """
+    """Raise click.UsageError for a refused path, and for a missing directory: its disk may not be mounted."""
     refuse_target(path, workspace)
     if path.exists() and path.stat().st_size and not is_database(path):
         raise click.UsageError(f"cannot write {path}: it is no backup; choose another path, or delete it first")
@@ -244,10 +238,7 @@ def restore(invocation: Invocation, source: str, yes: bool) -> None:
 
 
 def _resolve_source(source: str) -> str:
-    """Return the absolute path of an existing file.
-
-    A bare name that is not a file here is returned as it is: it names a backup in the workspace.
-    """
+    """Return the absolute path of a file; as it is a bare name, which names a backup in the workspace."""
     try:
         path = Path(source).expanduser()
         return str(path.absolute()) if path.exists() or path.name != source else source

@@ -195,10 +195,7 @@ def _read(file: Path) -> str:
 
 
 def _replace(file: Path, before: str, after: str) -> None:
-    """Replace the file, or the target of the link that it is; its mode stays.
-
-    Raises ConfigError if that fails, SignetError if its text is no longer ``before``.
-    """
+    """Replace the file, or the target of the link; its mode stays. Raises ConfigError, SignetError if it changed."""
     if _read(file) != before:
         raise SignetError(f"{file} was changed by another program in the meantime, and was left as it is")
     with reporting(file, "written"):
@@ -222,10 +219,7 @@ def missing_keys(config: Config, environment: Mapping[str, str], where: str = "h
 
 
 def yaml_lines(mapping: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    """Yield the mapping as lines of block YAML that ``agent.yaml`` may contain.
-
-    Values are JSON scalars, which are valid YAML. Keys come from our schema and need no quotes.
-    """
+    """Yield the mapping as lines of block YAML; its values are JSON scalars, which are valid YAML."""
     for name, value in mapping.items():
         if isinstance(value, dict) and value:
             yield f"{indent}{name}:"

@@ -281,10 +281,7 @@ def _command(invocation: Invocation, given: str | None, *, must_exist: bool = Tr
 
 
 class Connection(NamedTuple):
-    """Whether a harness is connected, or why that cannot be told, in words.
-
-    ``other``: the program of another installation, by which it is connected; ``gone``: a program that does not exist.
-    """
+    """Whether a harness is connected, in words: also by the program of an ``other`` installation, or a ``gone`` one."""
 
     text: str
     other: str = ""

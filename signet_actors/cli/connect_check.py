@@ -248,10 +248,7 @@ DEFAULT_TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class HookRun:
-    """One run of an installed hook: the text for the agent, the line for the user, and how long it took.
-
-    ``problem`` is empty if the harness would have accepted the answer.
-    """
+    """One run of an installed hook. ``problem`` is empty if the harness would have accepted the answer."""
 
     command: str
     ms: float
@@ -387,10 +384,7 @@ def transcript_problem(client: DaemonClient, harness: Harness, folder: str, sess
 
 
 def prompt_brings(canary: Canary, harness: Harness, session: Mapping[str, str], environ: Mapping[str, str]) -> HookRun:
-    """Ask for the canary by the installed hook. If the answer lacks it, the run has a ``problem``.
-
-    Raises ConfigError if a file of the harness is not valid.
-    """
+    """Ask for the canary by the installed hook; without it, the run has a ``problem``. Raises ConfigError."""
     run = run_installed(harness, "user-prompt-submit", {**session, "prompt": canary.prompt}, environ)
     run_installed(harness, "session-end", {**session, "reason": "clear"}, environ)  # so that no session goes on with it
     if not run.problem and canary.word not in run.context:

@@ -340,10 +340,7 @@ def provider_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
 
 
 def model_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
-    """Report the model that extracts facts.
-
-    Having no model is not a fault, because everything else works without one.
-    """
+    """Report the model that extracts facts. To have none is no fault: everything else works without it."""
     if context.config is None:
         return
     pipeline = context.config.memory.pipeline_v2

@@ -42,10 +42,7 @@ _LONGEST_POSITION = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Batch:
-    """Lines that are sent in one request, with their place in the input, and the lines that are too long to be sent.
-
-    ``run`` names the import that they belong to.
-    """
+    """Lines of the import ``run`` that are sent in one request, their place in the input, and those too long for it."""
 
     offset: int
     end: int
@@ -56,10 +53,7 @@ class Batch:
 
     @property
     def payload(self) -> bytes:
-        """The body of the request.
-
-        A blank line replaces a line that is too long, so that the line numbers stay correct.
-        """
+        """The body of the request; a blank line replaces a line that is too long, so that the numbers fit."""
         return b"\n".join(self.lines)
 
     @property
@@ -157,10 +151,7 @@ class ImportState:
         return int(self._of["size"])
 
     def read(self) -> ImportProgress:
-        """Return the progress of an interrupted run, else the beginning.
-
-        Raises click.UsageError if something other than a regular file is at the path.
-        """
+        """Return the progress of an interrupted run, else the beginning. Raises click.UsageError."""
         try:
             kept = json.loads(read_regular(self._path, _LONGEST_POSITION))
             progress = msgspec.convert(kept["done"], ImportProgress) if kept["of"] == self._of else ImportProgress()
@@ -307,10 +298,7 @@ def _is_document(path: Path, first: bytes) -> bool:
 
 
 def ask_about_other_projects(client: DaemonClient, lines: BinaryIO) -> None:
-    """Ask whether to store once more what the store has of the same files in another project.
-
-    ``lines`` are those of the import. Raises RequestRefused for the answer no.
-    """
+    """Ask whether to store once more what another project has of the same files. Raises RequestRefused."""
     with tempfile.TemporaryFile() as exported:
         try:
             export_lines(client, exported.write, None, lambda _: None)

@@ -69,10 +69,7 @@ class Invocation:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The environment for the configuration.
-
-        Port 0 (any free port) is left out, because only the supervisor understands it.
-        """
+        """The environment for the configuration, without port 0, which only the supervisor understands."""
         return {name: value for name, value in self.environment.items() if (name, value) != ("SIGNET_PORT", "0")}
 
     @property
@@ -118,10 +115,7 @@ class Invocation:
         return not self.url and (self.workspace_option is not None or not self.environ.get("SIGNET_DAEMON_URL"))
 
     def advice(self, text: str) -> str:
-        """Return the text with the options of this call in each command that it names in backticks or begins with.
-
-        The advice of a command for another workspace, daemon or agent must work there, too.
-        """
+        """Return the text with this call's options in each command that it names, so that the advice works there."""
         workspace = ["--workspace", self.workspace_option] if self.workspace_option is not None else []
         url = ["--url", self.url] if self.url else []
         agent = ["--agent", self.agent] if self.agent else []

@@ -277,10 +277,7 @@ def stop_timeout_s(invocation: Invocation) -> float:
 
 
 def stop_daemon(workspace: Path, timeout: float, *, now: bool = False) -> int | None:
-    """Stop the daemon and wait until its lock is free; return its pid, None if none ran.
-
-    Raises WorkspaceLocked if a restore or check holds the workspace: it is not stopped.
-    """
+    """Stop the daemon; return its pid once its lock is free, None if none ran. Raises WorkspaceLocked for a tool."""
     deadline = time.monotonic() + timeout
     if not lock_held(workspace):
         return None

@@ -80,10 +80,7 @@ class LogFilter:
     trace: str | None
 
     def matches(self, line: bytes) -> bool:
-        """Return whether the line passes.
-
-        A line that is not JSON (a native crash) passes unless an actor or a trace is given.
-        """
+        """Return whether the line passes; one that is no JSON (a native crash) does without an actor and a trace."""
         if not line.strip():
             return False
         entry = json_object(line)
@@ -133,10 +130,7 @@ def read_backwards(files: list[Path], limits: dict[tuple[int, int], int]) -> Ite
 
 
 class LogFollower:
-    """A reader of the new lines in all log files, which it knows by inode.
-
-    A renamed file continues at its offset; a new file is read from its start.
-    """
+    """A reader of the new lines in all log files, known by inode: a renamed one continues at its offset."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -92,10 +92,7 @@ def _first_of(roots: Sequence[str]) -> str | None:
 
 
 def _of_project(directory: str) -> str | None:
-    """Return the directory; None if it cannot be the name of a project.
-
-    Nor can the home directory and the root of the file system, in which programs start servers of no project.
-    """
+    """Return the directory; None if it cannot be a project, as the root and the home directory, where servers start."""
     if not directory.isprintable() or len(directory) > MAX_PROJECT_CHARS:
         return None
     nowhere = (one for one in (os.path.expanduser("~"), os.sep) if os.path.exists(one) and os.path.exists(directory))

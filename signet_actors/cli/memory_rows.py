@@ -276,10 +276,7 @@ def _is_complete(given: str, *, shown_by: str) -> bool:
 
 
 def _the_one(given: str, found: dict[str, Any], names: str) -> str:
-    """Return the only id of ``found`` (texts by id), or ``given`` if there is none or it is one of them.
-
-    Raises UnusableId if there are several.
-    """
+    """Return the only id of ``found`` (texts by id), or ``given`` if it has none. Raises UnusableId for several."""
     if not found or given in found:
         return given
     if len(found) > 1:

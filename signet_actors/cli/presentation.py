@@ -121,10 +121,7 @@ def printable(text: str) -> str:
 
 
 def print_bytes(data: bytes) -> None:
-    """Print the bytes unchanged; on a terminal, escape all characters that could control it.
-
-    In JSON these escapes are valid JSON escapes.
-    """
+    """Print the bytes; on a terminal, escape what could control it, as JSON may have it."""
     click.echo(printable(data.decode(errors="backslashreplace")) if on_terminal() else data, nl=False)
 
 
@@ -163,10 +160,7 @@ def size_text(count: Any) -> str:
 
 
 def below_home(shown: object) -> str:
-    """Return the text as a terminal shows it, with ``~`` for the home directory in paths; on a pipe whole paths.
-
-    Not in quotes, where a shell would not expand it.
-    """
+    """Return the text with ``~`` for the home directory in paths outside quotes; on a pipe whole paths."""
     home, text = os.environ.get("HOME") or os.path.expanduser("~"), str(shown)
     return re.sub(rf"(?<![^\s(`]){re.escape(home)}/", "~/", text) if on_terminal() else text
 
@@ -249,10 +243,7 @@ def can_animate() -> bool:
 
 @contextlib.contextmanager
 def progress_bar(verb: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on standard error if that is a terminal; yield the function that updates it.
-
-    Without a ``total`` it shows what is done and how long it has taken.
-    """
+    """Show a progress bar if standard error is a terminal, without ``total`` what is done; yield what updates it."""
     if not can_animate():
         yield lambda _: None
         return

@@ -107,10 +107,7 @@ def print_fields(fields: Iterable[tuple[str, Any]], *, indent: int = 0) -> None:
 
 
 def print_wrapped(text: str, *, lead: str = "", indent: int = 0, chop: bool = True) -> None:
-    """Print a paragraph behind ``lead``, which may be styled; a terminal's lines are wrapped and indented.
-
-    Without ``chop`` no path and no command between backquotes is broken.
-    """
+    """Print a paragraph behind ``lead``, wrapped and indented on a terminal; without ``chop`` no path is broken."""
     shown = one_line(text)
     lines = [shown]
     if on_terminal():

@@ -34,10 +34,7 @@ class HttpReply:
 
 @dataclass(frozen=True, slots=True)
 class Reply(Generic[ReplyT]):
-    """The declared reply of an operation, with the headers of the response.
-
-    ``warnings``: parts of the request that had no effect.
-    """
+    """The declared reply, with the headers of the response, and ``warnings`` about what had no effect."""
 
     value: ReplyT
     headers: Mapping[str, str]

@@ -109,10 +109,7 @@ def restart_values(config: Config) -> tuple[object, ...]:
 
 
 def effective_mapping(config: Config) -> dict[str, Any]:
-    """Return the whole configuration as plain values, with the key names of the file.
-
-    It contains no secret: provider keys are given only by the name of an environment variable.
-    """
+    """Return the whole configuration as plain values, by the file's names. It contains no secret."""
     mapping: dict[str, Any] = msgspec.to_builtins(config)
     return mapping
 

@@ -73,10 +73,7 @@ _SYSTEM_TREES: Final = (
 
 
 class Workspace:
-    """The paths below one root directory.
-
-    Only ``is_unused``, ``ensure`` and the ``refuse_`` methods access the file system.
-    """
+    """The paths below one root; only ``is_unused``, ``ensure`` and the ``refuse_`` methods access the file system."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -176,10 +173,7 @@ class Workspace:
         _refuse_other_owner(self.root, status)
 
     def refuse_irregular_files(self) -> None:
-        """Refuse anything but a regular file at the path of a file in ``.daemon``. Raises ConfigError.
-
-        The lock file is left to the code that opens it.
-        """
+        """Refuse anything but regular files for those in ``.daemon``, the lock apart. Raises ConfigError."""
         for path in (
             self.pid_file,
             self.address_file,
@@ -228,10 +222,7 @@ def _is_system_directory(directory: Path) -> bool:
 
 
 def _make_private(directory: Path, *, follow: bool) -> None:
-    """Check that the directory belongs to this user, and set its mode to 0700.
-
-    Both use one open descriptor, so the directory that was checked is the one that is changed.
-    """
+    """Check the owner and set the mode to 0700, by one descriptor, so that what was checked is what is changed."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     if not follow and directory.is_symlink():
         raise ConfigError(f"{directory} is a symbolic link; replace it with a real directory")

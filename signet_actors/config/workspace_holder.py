@@ -42,19 +42,13 @@ def is_locked(path: Path, *, directory: bool = False) -> bool:
 
 
 def lock_held(workspace: Path) -> bool:
-    """Return whether another process holds the lock of the workspace or of its database.
-
-    Raises ConfigError if the lock file is not a regular file.
-    """
+    """Return whether another process locks the workspace or its database. Raises ConfigError for an irregular file."""
     places = Workspace(workspace)
     return is_locked(places.lock_file) or is_locked(places.memory_dir, directory=True)
 
 
 def is_held_by(workspace: Path, pid: object) -> bool:
-    """Return whether the workspace is locked and its lock file names this pid.
-
-    The process itself is not checked, because a daemon in a container has a different pid outside it.
-    """
+    """Return whether the lock file of the locked workspace names this pid, which may be another outside a container."""
     try:
         named = read_regular(Workspace(workspace).lock_file, MAX_HOLDER_BYTES).decode().strip()
     except (OSError, ConfigError, ValueError):

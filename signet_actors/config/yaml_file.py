@@ -40,10 +40,7 @@ class UnreadableYaml(Exception):
 
 
 def read_yaml(path: Path) -> Any:
-    """Return the single document in the file, or None if the file is missing or empty.
-
-    Raises ``UnreadableYaml``.
-    """
+    """Return the single document in the file, None if it is missing or empty. Raises ``UnreadableYaml``."""
     data = _read_bounded(path)
     return None if data is None else parse_yaml(data)
 

@@ -49,10 +49,7 @@ _MAX_REFUSAL_CHARS = 300
 
 
 class NoAnswer(Exception):
-    """The daemon gave no usable answer. The text is for a user; ``remedy`` says what to do.
-
-    ``status`` is that of a refusal, else 0.
-    """
+    """The daemon gave no usable answer: a text and a ``remedy`` for a user, the ``status`` of a refusal, else 0."""
 
     def __init__(self, text: str, remedy: str = START_IT, *, status: int = 0) -> None:
         super().__init__(text)
@@ -227,10 +224,7 @@ def listeners(table: str, port: int) -> set[str]:
 
 
 def post(address: Address, path: str, body: dict[str, Any], headers: dict[str, str], deadline: float) -> dict[str, Any]:
-    """Send a POST and return the JSON object of the 2xx answer; raise NoAnswer otherwise.
-
-    ``deadline`` is a time of ``time.monotonic``.
-    """
+    """Send a POST and return the JSON object of the 2xx answer, by the monotonic ``deadline``; raise NoAnswer."""
     payload = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
     host = f"[{address.host}]" if ":" in address.host else address.host
     given = {

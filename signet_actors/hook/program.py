@@ -118,10 +118,7 @@ def _exit_at(limit_s: float) -> None:
 
 
 def _read_event() -> dict[str, Any]:
-    """Return the JSON object on standard input; an empty one if there is none.
-
-    A complete object counts also if its sender does not close its end.
-    """
+    """Return the JSON object on standard input, complete even if its end stays open; an empty one if there is none."""
     import select  # noqa: PLC0415 - what --help and a hook that is off do not need
 
     received = bytearray()

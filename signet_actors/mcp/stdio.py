@@ -30,10 +30,7 @@ Send = Callable[["ToolRequest", Sequence[str]], "Performed"]
 
 
 def serve(send: Send, *, at_once: int, asks_roots: bool) -> None:
-    """Serve until standard input ends. ``send`` is called in threads, at most ``at_once``.
-
-    ``asks_roots``: the client is asked for its roots; otherwise ``send`` gets none.
-    """
+    """Serve until standard input ends. ``send`` runs in at most ``at_once`` threads, with roots if ``asks_roots``."""
     lines = _lines()
     unanswered, handshake = _opening(lines)
     if unanswered is not None:

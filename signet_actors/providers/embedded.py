@@ -99,10 +99,7 @@ class EmbeddedEmbedder:
         return unit(total)  # the sum has the same direction as the mean
 
     def release_memory(self) -> None:
-        """Release the mapped pages of the weights; the word cache is kept.
-
-        The pages stay in the operating system's page cache, from which they return in microseconds.
-        """
+        """Release the mapped pages of the weights, which return from the page cache in microseconds."""
         self._mapping.madvise(mmap.MADV_DONTNEED)
 
     def _words_of(self, text: str) -> list[str] | None:
@@ -153,10 +150,7 @@ def _sum_in_parts(numbers: Sequence[int] | Numbers, rows_of: Callable[[Sequence[
 
 
 class _WordTable:
-    """A table of word vectors that is read without a lock, because rows are only added.
-
-    A full table is replaced by a new one with the more used half of its words.
-    """
+    """Word vectors, only added, so read without a lock. A full table is replaced by one with its more used half."""
 
     __slots__ = ("_uses", "_vectors", "rows")
 

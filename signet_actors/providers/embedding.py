@@ -103,10 +103,7 @@ class AsyncEmbedder(Protocol):
         """Return the vectors as ``embed_async`` does, and the token codes of the same pass."""
 
     async def embed_async(self, texts: Sequence[str], *, timeout_ms: int = BATCH_TIMEOUT_MS) -> Vectors:
-        """Embed any number of texts in batches, within one deadline for all; see ``Embedder.embed``.
-
-        Raises ``ProviderError``; results of earlier batches are then discarded.
-        """
+        """Embed any number of texts in batches, all or none, within one deadline. Raises ``ProviderError``."""
 
     async def embed_query_async(self, text: str, *, timeout_ms: int = QUERY_TIMEOUT_MS) -> Vectors:
         """Embed one query text; see ``Embedder.embed_query``. Raises ``ProviderError``."""

@@ -33,10 +33,7 @@ class FastembedEmbedder:
     endpoint: Final = None
 
     def __init__(self, model: str, dimensions: int) -> None:
-        """Load the model. ``model`` is a name that fastembed knows or a directory with an ONNX model.
-
-        Raises ``ConfigError`` if the package is not installed, does not know the model or cannot load it.
-        """
+        """Load the ``model``, a name of fastembed's or a directory with an ONNX model. Raises ``ConfigError``."""
         self.model = model or DEFAULT_FASTEMBED_MODEL
         self.dimensions = dimensions
         try:

@@ -51,10 +51,7 @@ def preload() -> None:
 
 
 class HttpCalls:
-    """A client for paths below ``endpoint``, with ``key`` as bearer token if given. For one event loop.
-
-    ``name`` is the name of the server in error messages.
-    """
+    """A client of the server ``name`` below ``endpoint``, with ``key`` as bearer token. For one event loop."""
 
     def __init__(self, name: str, endpoint: str, *, key: str | None = None, max_bytes: int) -> None:
         self.endpoint = endpoint.rstrip("/")
@@ -88,10 +85,7 @@ class HttpCalls:
         await self._client.aclose()
 
     async def post(self, path: str, body: Any, shape: type[T], *, timeout_ms: int, max_bytes: int | None = None) -> T:
-        """POST ``body`` as JSON and decode the response as ``shape``. Raises ``ProviderError``.
-
-        ``max_bytes`` replaces the client's bound on the length of the response.
-        """
+        """POST ``body`` as JSON and decode at most ``max_bytes`` as ``shape``. Raises ``ProviderError``."""
         return await self._call("POST", path, body, shape, timeout_ms, max_bytes)
 
     async def get(self, path: str, shape: type[T], *, timeout_ms: int) -> T:

@@ -48,10 +48,7 @@ class WordPieceCodes:
         return codes or _joined(map(self._all_pieces, words))
 
     def of_query(self, text: str) -> list[tuple[str, bytes]]:
-        """Return the words that have telling pieces; all words with all pieces if none has.
-
-        Only as many as have ``MAX_TOKEN_CODES`` pieces together.
-        """
+        """Return the words with telling pieces, or all words, up to ``MAX_TOKEN_CODES`` pieces together."""
         words = list(dict.fromkeys(text.split()))[:MAX_TOKEN_CODES]
         telling = [(word, codes) for word in words if (codes := self._telling_pieces(word))]
         found = telling or [(word, codes) for word in words if (codes := self._all_pieces(word))]

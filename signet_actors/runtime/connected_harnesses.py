@@ -39,10 +39,7 @@ MAX_AGENTS: Final = 200
 
 
 class ConnectedHarness(NamedTuple):
-    """A connected harness. ``identity_file``: its file for instructions, empty if it has none. ``agent``: as whom.
-
-    ``servers_file``: where it has the tools of MCP from, empty if it has none of ours.
-    """
+    """A connected harness. ``identity_file`` and ``servers_file``, of its MCP tools, are empty if it has none."""
 
     harness: str
     title: str

@@ -24,10 +24,7 @@ _WIDENED: Final = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np
 
 
 def map_halves(path: Path, name: str, width: int) -> tuple[mmap.mmap, Halves]:
-    """Map the float16 tensor ``name``; return the mapping and its bit patterns, shape (rows, ``width``).
-
-    Raises ``ConfigError`` if the file cannot be read or holds no such tensor.
-    """
+    """Return the mapping and the bit patterns of a float16 tensor, shape (rows, ``width``). Raises ``ConfigError``."""
     try:
         with path.open("rb") as file:
             (length,) = struct.unpack("<Q", file.read(8))

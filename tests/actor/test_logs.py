@@ -264,13 +264,13 @@ def test_a_blocked_terminal_does_not_stop_the_process(tmp_path: Path, terminal: 
         "from signet_actors.config.schema import Config\n"
         "from signet_actors.runtime.processes.child_context import ChildContext\n"
         "from signet_actors.runtime.logging.configuration import configure_logging\n"
-        "from signet_actors.runtime.processes.terminal import open_standard_streams, say\n"
+        "from signet_actors.runtime.processes.terminal import open_standard_streams, write_line\n"
         "open_standard_streams()\n"
         f"context = ChildContext('w', 'w', 1, 'b', 1, {str(tmp_path)!r}, '/tmp', Config(), console=True)\n"
         "log = configure_logging(context)\n"
         "for number in range(3000):\n"
         "    log.error('line', number=number, stack=['x' * 100])\n"
-        "    say('said')\n"
+        "    write_line('said')\n"
         "sys.exit(3)\n"
     )
     read_end, write_end = os.pipe()

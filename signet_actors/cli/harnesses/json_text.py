@@ -158,10 +158,7 @@ def appended(text: str, container: int, value: Any, key: str | None = None) -> s
 
 
 def removed(text: str, container: int, place: int) -> str:
-    """Return the text without the part at index ``place`` of the object or array, and without its comma.
-
-    Comments beside the part stay.
-    """
+    """Return the text without the part at index ``place`` and its comma; comments beside the part stay."""
     found, bare = parts(text, container), plain(text)
     part = found[place]
     if len(found) == 1:

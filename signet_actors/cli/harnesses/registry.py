@@ -46,10 +46,7 @@ _ANY_START: Final = "startup|resume|clear|compact"
 
 @dataclass(frozen=True)
 class Event:
-    """An event of a harness, the hook that it calls, and how long the harness waits for it at most.
-
-    ``since``: the first release that knows the event, if an older one ignores settings that name it.
-    """
+    """An event of a harness, and the hook that it calls. ``since``: the first release whose settings may name it."""
 
     name: str
     hook: str
@@ -167,10 +164,7 @@ class Harness:
         return "settings" if directory.is_dir() and not 0 < levels <= settings.made_directories() else ""
 
     def installed_programs(self, environ: Mapping[str, str]) -> list[str]:
-        """Return the programs that our entries start, hooks first. Raises ConfigError if a file is not valid.
-
-        Last comes the Python by which they are started.
-        """
+        """Return the programs that our entries start: hooks, server, last their Python. Raises ConfigError."""
         commands = self._installed_commands(environ)
         return list(dict.fromkeys(words[0] for words in (*map(program_words, commands), *commands)))
 

@@ -51,10 +51,7 @@ class SettingsFile:
 
     @property
     def missing_note(self) -> Path:
-        """A file that says that our first change made the settings; exists while our entries are in them.
-
-        It has a line ``MADE_DIRECTORY`` for each directory above them that was made, too.
-        """
+        """Says that our first change made the file, with a line ``MADE_DIRECTORY`` for each directory made, too."""
         return self.real.with_name(self.real.name + MISSING_ENDING)
 
     def was_missing(self) -> bool:

@@ -103,10 +103,7 @@ def _is_pointer(item: str, folder: Path) -> bool:
 
 
 def _project(folder: Path) -> str | None:
-    """Return the directory that ``folder`` is named after; its name if that is not known, None if it is not named so.
-
-    So a memory is never taken for one of all projects.
-    """
+    """Return the directory ``folder`` is named after; its name if unknown, so that no memory is for all projects."""
     name = folder.name
     if not name.startswith("-"):
         return None

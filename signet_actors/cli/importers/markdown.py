@@ -119,10 +119,7 @@ def lines_of(
 
 
 def notes(path: Path, endings: Sequence[str], findings: Findings) -> Iterator[Note]:
-    """Yield the file, or the files with these endings below the directory, in the order of their names.
-
-    Hidden files and links are left out. What cannot be read is added to ``findings``.
-    """
+    """Yield the file, or the visible files with these endings below the directory, sorted; no links."""
     for file, name in _files(path, endings, findings):
         try:
             note = _note(file, name, findings)

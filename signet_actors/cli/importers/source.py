@@ -259,10 +259,7 @@ def is_database(path: Path) -> bool:
 
 
 def rows_of(path: Path, tables: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of those tables that the database has.
-
-    Raises NotThisFormat if it cannot be read, or is too large to be held in memory.
-    """
+    """Return the rows of those tables that the database has. Raises NotThisFormat if it is unreadable or too large."""
     found: dict[str, list[dict[str, Any]]] = {}
     for table, row in each_row(path, tables, most_bytes=MAX_JSON_BYTES):
         rows = found.setdefault(table, [])

@@ -220,10 +220,7 @@ class _Text:
         self._advance(self._at + 1)
 
     def element(self) -> Element:
-        """Return the value that is next. What is cut off is read again with more of the file, twice as much each time.
-
-        Raises ValueError.
-        """
+        """Return the next value; what is cut off is read again, each time with twice as much. Raises ValueError."""
         self.next()
         while True:
             try:

@@ -36,10 +36,7 @@ def claude_code(environ: Mapping[str, str]) -> Iterator[PastSession]:
 
 
 def codex(environ: Mapping[str, str]) -> Iterator[PastSession]:
-    """Yield the sessions of the rollout files, also of archived ones, without those of subagents.
-
-    Then raises Unreadable if Codex has packed others, as it does with old ones.
-    """
+    """Yield the sessions of the rollout files without subagents'; then raise Unreadable if Codex packed others."""
     packed = []
     for name in ("sessions", "archived_sessions"):
         for path in sorted((codex_home(environ) / name).rglob("rollout-*.jsonl")):
@@ -149,10 +146,7 @@ Message: TypeAlias = "dict[str, Any]"
 
 @dataclass(frozen=True)
 class PastSession:
-    """A session: which one, how long and how old it is, and its messages.
-
-    ``path`` is its file if the daemon can read that itself. ``project`` is the directory that it worked in.
-    """
+    """A session in the directory ``project``. ``path`` is its file if the daemon can read that itself."""
 
     source: str
     key: str

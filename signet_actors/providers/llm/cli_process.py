@@ -102,10 +102,7 @@ def clean_environment(environment: Mapping[str, str], *, also: Sequence[str] = (
 
 
 async def run_cli(command: CliCommand, text: bytes, *, timeout_ms: int) -> CliOutcome:
-    """Run ``command`` with ``text`` on stdin and return how it ended.
-
-    No process of it is left, even if this call is cancelled. Raises OSError if it cannot be started.
-    """
+    """Run ``command`` with ``text`` on stdin; leave no process of it, even if cancelled. Raises OSError."""
     run = _Run(command, text, time.monotonic() + timeout_ms / 1000)
     loop = asyncio.get_running_loop()
     ended = loop.create_future()

@@ -92,10 +92,7 @@ class Budget(Protocol):
     """A durable count of the day's calls and tokens."""
 
     async def reserve(self, *, tokens: int) -> Reservation | BudgetExhausted:
-        """Reserve one call and ``tokens`` from the rest of the day, all or nothing.
-
-        May raise ``SignetError``; then no call may be made.
-        """
+        """Reserve one call and ``tokens``, all or nothing. May raise ``SignetError``; then no call may be made."""
 
     async def settle(self, reservation: Reservation, spent: Generated | None) -> None:
         """Replace the reservation by the actual usage; ``spent`` is None if the call certainly used nothing.

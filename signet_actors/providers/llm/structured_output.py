@@ -33,10 +33,7 @@ class StructuredOutput:
         self.asks = asks
 
     async def generate(self, send: Send, answer: AnswerFormat | None, timeout_ms: int) -> Generated:
-        """Call ``send`` with the format ``answer``; if the server refuses the schema, call it again without.
-
-        Both requests share ``timeout_ms``. Raises ``ProviderError``.
-        """
+        """Call ``send`` with the format, and without if it is refused, in ``timeout_ms``. Raises ProviderError."""
         if answer is None or not self.asks:
             return await send(None, timeout_ms)
         began_ns = time.monotonic_ns()

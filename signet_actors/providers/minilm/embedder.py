@@ -108,10 +108,7 @@ class MiniLmEmbedder(Encoder):
     token_codes: StateCodes
 
     def __init__(self, weights: Path = WEIGHTS) -> None:
-        """Load the model (a fifth of a second).
-
-        Raises ``ConfigError`` if onnxruntime or the file is missing, or a hash is wrong.
-        """
+        """Load the model (a fifth of a second). Raises ``ConfigError``."""
         runtime = runtime_for(self.provider)
         try:
             with weights.open("rb") as file:

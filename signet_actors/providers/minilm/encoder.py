@@ -26,10 +26,7 @@ _ERRORS_ONLY: Final = 3
 
 
 class Encoder:
-    """Embeds a text as the L2-normalised mean of its tokens' last states; deterministic, one thread a call.
-
-    Calls of several threads wait for each other.
-    """
+    """Embeds a text as the L2-normalised mean of its tokens' last states; deterministic, one call at a time."""
 
     provider: str
     model: str

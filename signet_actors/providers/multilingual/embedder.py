@@ -39,10 +39,7 @@ class MultilingualEmbedder(Encoder):
     cost = 2
 
     def __init__(self, weights: Path = MULTILINGUAL_FILE) -> None:
-        """Load the model (half a second).
-
-        Raises ``ConfigError`` if onnxruntime or the file is missing, or a hash is wrong.
-        """
+        """Load the model (half a second). Raises ``ConfigError``."""
         runtime = runtime_for(self.provider)
         try:
             with weights.open("rb") as file:

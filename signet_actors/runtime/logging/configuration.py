@@ -43,10 +43,7 @@ _FIRST = ("timestamp", "level", "event", "actor", "incarnation")
 
 
 def json_line(event: Mapping[str, Any]) -> bytes:
-    """Return the event as one line of JSON, its well-known fields first; no value in it makes this fail.
-
-    One that JSON cannot hold, or whose ``repr`` raises, is replaced by a description of itself.
-    """
+    """Return the event as one line of JSON, well-known fields first; a value that JSON cannot hold is described."""
     ordered = {key: event[key] for key in _FIRST if key in event} | dict(event)
     try:
         return msgspec.json.encode(ordered, enc_hook=repr) + b"\n"
@@ -194,10 +191,7 @@ class DailyFile:
 
 
 class _Threshold:
-    """The first processor of the chain: drops what is below ``level``.
-
-    A bound logger keeps the level of its class for good, so the changeable level is kept here.
-    """
+    """Drops what is below ``level``, first in the chain: a bound logger keeps the level of its class for good."""
 
     def __init__(self) -> None:
         self.level = logging.INFO
@@ -284,10 +278,7 @@ class _LibraryLogHandler(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log the first line of the library's format string, without its arguments.
-
-        Later lines often hold the representation of some object, contents included.
-        """
+        """Log the first line of the format string, without arguments; later ones often hold contents."""
         with contextlib.suppress(Exception):
             error = record.exc_info[1] if record.exc_info else None
             self._log.log(_known_level(record.levelno), first_line(record.msg), library=record.name, exc_info=error)

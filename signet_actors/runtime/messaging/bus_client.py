@@ -57,10 +57,7 @@ WINDOW_NS: Final = 10_000_000_000
 
 
 class Outcomes:
-    """Counts the consecutive failures of one kind of request, because a process that is up may still answer nothing.
-
-    Requests refused as invalid count neither as success nor as failure.
-    """
+    """Counts consecutive failures of one kind of request; one that is refused as invalid says nothing."""
 
     def __init__(self, clock: Clock, kind: str) -> None:
         self._clock = clock
@@ -87,10 +84,7 @@ class Outcomes:
 
 @dataclass(frozen=True, slots=True)
 class BusHealth:
-    """Whether requests are answered.
-
-    ``writer`` and ``searcher`` say why writes or reads are not answered at all; ``notes`` lists other problems.
-    """
+    """Whether requests are answered: why ``writer`` or ``searcher`` answer nothing at all, and other problems."""
 
     writer: str | None = None
     searcher: str | None = None

@@ -195,10 +195,7 @@ class MailboxRules(Generic[M]):
         self._send(identity, parts)
 
     def _reject(self, incoming: Incoming[M], code: ErrorCode, detail: str) -> None:
-        """Answer a message that is not handled; ``code`` promises that it never was.
-
-        For a message that was sent before, the outcome is unknown: the earlier one may have been applied.
-        """
+        """Answer a message that was never handled; if it was sent before, its outcome is unknown all the same."""
         if incoming.header.attempt > 1:
             failure = Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}; an earlier attempt may have been applied")
         else:
@@ -280,10 +277,7 @@ class Mailbox(MailboxRules[M]):
         self._sleep = time.sleep
 
     def take(self, limit: int | None = None) -> list[Incoming[M]]:
-        """Return the waiting messages, up to the bound; answer the excess, expired, foreign and undecodable ones here.
-
-        With ``limit``, at most that many are read; the rest stays in the socket.
-        """
+        """Return the waiting messages, up to the bound or ``limit``; answer the excess, expired, foreign ones here."""
         self._items = self._bytes = 0
         batch: list[Incoming[M]] = []
         self._read(batch, limit)

@@ -62,10 +62,7 @@ def mark_sent() -> None:
 
 
 class PendingRequest:
-    """An unanswered request; ``attempt`` 0 = never sent.
-
-    It ends at ``deadline_ns``, or at ``expires_ns`` if that is earlier because it was not sent.
-    """
+    """A request without an answer; ``attempt`` 0: never sent. It ends at ``expires_ns`` or at its deadline."""
 
     __slots__ = (
         "attempt",
@@ -126,10 +123,7 @@ class PendingRequests(Generic[RequestT]):
         return len(self._pending)
 
     def add(self, request: RequestT, now_ns: int, wait_ms: int | None = None) -> None:
-        """Take a credit and queue the request to be sent within ``wait_ms``; raises Busy when the credits are used up.
-
-        By default it waits as long as the absence of the peer allows.
-        """
+        """Take a credit and queue the request for ``wait_ms``, by default as the peer's absence allows; raises Busy."""
         if len(self._pending) >= self.max_items or (self._pending and self._bytes + request.nbytes > self.max_bytes):
             self._counters["shed"] += 1
             raise Busy(f"too many requests are waiting for the {self.peer}", retry_after_ms=1000)

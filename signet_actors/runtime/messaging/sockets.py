@@ -79,10 +79,7 @@ def make_private_directory(path: Path) -> None:
 
 
 def remove_stale_sockets(directory: Path) -> None:
-    """Remove all socket files in ``directory``. Only for the holder of the workspace lock: others may be in use.
-
-    Raises ConfigError if something else has the name of a socket.
-    """
+    """Remove all sockets, as the holder of the workspace lock. Raises ConfigError for anything else named like one."""
     for entry in directory.iterdir():
         if stat.S_ISSOCK(entry.lstat().st_mode):
             entry.unlink(missing_ok=True)

@@ -74,10 +74,7 @@ class Actor(Protocol[M]):
         """Answer each message of ``batch``."""
 
     def tick(self) -> float | None:
-        """Do periodic work; return the seconds until the next wanted call, None = only after the next batch.
-
-        Called when due, and after each batch.
-        """
+        """Work when due and after each batch; return the seconds until the next call, None: after the next batch."""
 
     def counters(self) -> dict[str, float]:
         """Return the metrics to send with the heartbeat."""
@@ -171,10 +168,7 @@ class ActorLoop:
         self.log.info("starting", detail=detail)
 
     def heartbeat(self) -> None:
-        """Send the heartbeat if it is due; cheap enough for a progress handler or a busy handler.
-
-        Raises ActorExit when the supervisor has exited.
-        """
+        """Send the heartbeat if it is due; cheap. Raises ActorExit when the supervisor has exited."""
         now = self.clock.monotonic_ns()
         if now < self._next_heartbeat:
             return
@@ -294,10 +288,7 @@ class ActorLoop:
                 self._announce_idle()
 
     def _check_sockets(self) -> None:
-        """Raise ``ActorExit`` if another process has taken this one's socket path.
-
-        The next process binds the path again and receives what this one left unanswered.
-        """
+        """Raise ``ActorExit`` if another process has taken a socket's path: the next process binds it again."""
         for name, ours in self._mailbox_files.items():
             if socket_identity(self.boot.socket_dir, name) != ours and self.may_be_replaced():
                 raise ActorExit(ExitCode.IO_ERROR, f"the socket {name}.sock was removed or replaced")

@@ -42,10 +42,7 @@ def raise_limit() -> int:
 
 
 def raise_process_limit() -> None:
-    """Raise the soft limit of the user's processes. Raises ``ConfigError`` if too few more may run; root has no limit.
-
-    Source: setrlimit(2) "RLIMIT_NPROC", which counts threads.
-    """
+    """Raise the limit of processes and threads. Raises ``ConfigError`` if too few are left. Source: setrlimit(2)."""
     _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NPROC, (hard, hard))

@@ -18,10 +18,7 @@ _MIN_CPU_S: Final = 0.25
 
 
 def trim_heap() -> None:
-    """Return free heap pages to the operating system, where the C library can; takes a millisecond or two.
-
-    By itself glibc returns only the end of its heap, and what a parser leaves is scattered all over it.
-    """
+    """Return free heap pages to the system where glibc can, which returns only its end by itself; takes 2 ms."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # absent from musl, which keeps little
         if trim is not None:

@@ -57,10 +57,7 @@ def read_pending(reader: int) -> bytes:
 
 @contextlib.contextmanager
 def blocked() -> Iterator[None]:
-    """Block these signals; a process started inside inherits the block and lifts it itself.
-
-    So no signal is lost, and none kills a new process before it has set its handlers (``parent_death.py``).
-    """
+    """Block these signals until a new process has set its handlers: none is lost, and none kills it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
     try:
         yield

@@ -29,10 +29,7 @@ def open_standard_streams() -> None:
 
 
 def write_line(text: str) -> bool:
-    """Write ``text`` and a newline to standard error, as far as possible without blocking.
-
-    Return whether all of it was written.
-    """
+    """Write ``text`` and a newline to standard error without blocking; return whether all of it was written."""
     data = text.encode("utf-8", "backslashreplace") + b"\n"
     with contextlib.suppress(OSError):
         ready = select.poll()

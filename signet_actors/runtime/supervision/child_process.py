@@ -59,10 +59,7 @@ class ForkedProcess:
 
 
 class ChildProcess:
-    """The process of the child ``name``, which runs ``module``.
-
-    ``inherited`` lists the file descriptors that it inherits. ``environ`` is added to the supervisor's own environment.
-    """
+    """The process of the child ``name``, with ``inherited`` descriptors and ``environ`` added to ours."""
 
     def __init__(
         self,

@@ -203,10 +203,7 @@ class Children:
         return [child for child in self if child.group == group]
 
     def group_is_ready(self, group: int) -> bool:
-        """Return whether each core child of the group is up.
-
-        In a pool with one member up, only members in their first start are waited for.
-        """
+        """Return whether each core child is up; in a pool with one up, only first starts are waited for."""
         members = self.group(group)
         pending = [child for child in members if child.state != UP and child.spec.core]
         if len(members) > 1 and any(child.state == UP for child in members):

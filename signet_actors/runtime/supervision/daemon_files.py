@@ -62,10 +62,7 @@ class DaemonFiles:
         self._files = [found for path in paths if (found := identify(path)) is not None]
 
     def former_run(self) -> FormerRun | None:
-        """Return the run whose pid file is still there, because it was killed or the machine failed; None if none is.
-
-        To be called while the lock is held, before this run writes anything.
-        """
+        """Return the run that was killed and left its pid file, if any. Called before this run writes anything."""
         try:
             pid = int(read_regular(self.workspace.pid_file, _MAX_PID_BYTES))
             started = self.workspace.pid_file.stat().st_mtime

@@ -28,10 +28,7 @@ _SIGNAL = "was killed because a second signal asked for it"
 
 
 class TreeDrain:
-    """Stops ``children`` within ``drain_ms`` from now.
-
-    ``due_ns`` is when the current group is killed. ``forced`` is True once every child has been killed.
-    """
+    """Stops ``children`` in ``drain_ms``; at ``due_ns`` the current group is killed. ``forced``: all have been."""
 
     def __init__(self, children: Children, control: ControlSocket, clock: Clock, drain_ms: int) -> None:
         self.due_ns = 0
@@ -90,10 +87,7 @@ def _kill(child: Child, why: str) -> None:
 def drain_unneeded(
     children: Children, now: int, config: Config, control: ControlSocket, log: FilteringBoundLogger
 ) -> bool:
-    """Drain the children that the configuration no longer needs; kill those that exceed the drain time.
-
-    Return True if the state of a child changed.
-    """
+    """Drain the children that the configuration no longer needs, kill the late ones; return whether a state changed."""
     changed = False
     for child in children.stopping():
         if child.stop_deadline_ns is None:

@@ -23,10 +23,7 @@ _REMEDY = "put it back and start the daemon again, or `signet restore latest`"
 
 
 class FileWatch:
-    """The files that the processes of ``children`` have opened.
-
-    ``daemon_files`` is None for a tree without a workspace.
-    """
+    """The files that the ``children`` have opened; ``daemon_files`` is None for a tree without a workspace."""
 
     def __init__(self, children: Children, daemon_files: DaemonFiles | None, log: FilteringBoundLogger) -> None:
         self._children = children
@@ -41,10 +38,7 @@ class FileWatch:
         return tuple(self._lasting.values())
 
     def record_opened(self, child: Child, files: FilesOpened) -> None:
-        """Record the files that ``child`` opened, and lock the database. The first file seen at a path must stay.
-
-        Raises WorkspaceLocked or ConfigError if the database cannot be locked.
-        """
+        """Record the opened files, the first of a path; lock the database. Raises WorkspaceLocked, ConfigError."""
         for file in files.lasting:
             self._lasting.setdefault(file.path, file)
         child.files = files.temporary

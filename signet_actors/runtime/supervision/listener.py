@@ -28,10 +28,7 @@ MAX_PORT: Final = 65_535
 
 
 def open_listener(host: str, port: int, backlog: int, workspace: Path) -> socket.socket:
-    """Return a listening socket for the workspace's daemon.
-
-    Raises ConfigError that names the process on the port and how to choose another.
-    """
+    """Return a listening socket of the workspace's daemon. Raises ConfigError: who has the port, and a remedy."""
     try:
         found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:

@@ -43,10 +43,7 @@ class Activity(NamedTuple):
 
 
 def read_activity(pid: int) -> Activity | None:
-    """Return the activity of a process, None if the kernel does not tell, as on macOS.
-
-    Source: proc_pid_stat(5); the kernel's "Scheduler Statistics".
-    """
+    """Return the activity of a process, None if the kernel does not tell. Source: proc_pid_stat(5), "schedstat"."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         used_s = (int(fields[11]) + int(fields[12])) / _TICKS_PER_S

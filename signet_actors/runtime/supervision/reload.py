@@ -27,10 +27,7 @@ _MS: Final = 1_000_000
 
 
 class Reloader:
-    """Notices changes of the configuration file, and loads it again.
-
-    ``requested`` is the configuration at the start.
-    """
+    """Loads the configuration again when its file changes; ``requested`` is the one at the start."""
 
     def __init__(
         self,
@@ -62,10 +59,7 @@ class Reloader:
         return True
 
     def load_again(self, current: Config) -> Config | None:
-        """Return the new configuration with the address that is listened on; None, with a warning, if it is not valid.
-
-        Changes that need a restart are logged.
-        """
+        """Return the new configuration with the present address; None, with a warning, if it is not valid."""
         try:
             loaded = self._load()
         except ConfigError as error:

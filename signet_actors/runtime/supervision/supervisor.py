@@ -139,10 +139,7 @@ class Supervisor:
         return self._children.states()
 
     def run(self, signals: int) -> int:
-        """Run until the tree has stopped; return the daemon's exit code. No child is left when this returns.
-
-        ``signals`` is the reading end of a ``signal_pipe``.
-        """
+        """Run until the tree has stopped and no child is left; return the exit code. ``signals``: a ``signal_pipe``."""
         self._control.wake_on(signals)
         self._last_pass_ns = self._clock.monotonic_ns()
         try:
@@ -369,10 +366,7 @@ class Supervisor:
                 self._launch(child)
 
     def _start_soon(self, child: Child) -> None:
-        """Schedule a first start, which does not count as a restart.
-
-        A child that is wanted because of a crash waits, so that the crashed child restarts first.
-        """
+        """Schedule a first start, no restart; one because of a crash waits for the crashed child."""
         child.state = STARTING
         child.detail = ""
         wait_ms = LATE_START_MS if child.spec.after_crash_of else 0
@@ -483,10 +477,7 @@ class Supervisor:
                 self._start_soon(child)  # the others start with their group, or after their former process has exited
 
     def _send_config(self, child: Child) -> None:
-        """Send the configuration to the child unless it already has it.
-
-        If that fails (it has not reported yet, or its queue is full), it is sent with its next message.
-        """
+        """Send the configuration unless the child has it; if that fails, again with its next message."""
         if child.config is not self.config and self._control.tell(
             child.name, Reload(msgspec.json.encode(self.config).decode())
         ):

@@ -51,10 +51,7 @@ class FileLock:
         self._descriptor = -1
 
     def acquire(self) -> None:
-        """Take the lock and write this process's pid into the file, and after it the name of the ``tool``.
-
-        Raises WorkspaceLocked that names the holder, ConfigError if the path is not a regular file.
-        """
+        """Lock the file, and write pid and ``tool`` into it. Raises WorkspaceLocked, which names them, ConfigError."""
         descriptor = open_regular(self.path, os.O_RDWR | os.O_CREAT)
         _lock(descriptor, self.path.parent.parent)
         os.ftruncate(descriptor, 0)
@@ -149,10 +146,7 @@ class WorkspaceLock:
 
 
 def _lock(descriptor: int, workspace: Path) -> None:
-    """Lock the open file, or close it and raise WorkspaceLocked or ConfigError.
-
-    Retries for some milliseconds, because ``workspace_holder.is_locked`` holds a shared lock for an instant.
-    """
+    """Lock the open file, retrying while it is only looked at; or close it and raise WorkspaceLocked, ConfigError."""
     for attempt in range(_ATTEMPTS):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
