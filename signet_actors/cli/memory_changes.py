@@ -408,21 +408,28 @@ def _print_other_parts(invocation: Invocation, body: dict[str, Any]) -> None:
         print_message(invocation.advice(f"{told}: `signet forget {one_line(parts[0])} --whole` forgets {them}."))
 
 
+_SAYING = {
+    "saidBy": ("memories say", "Another memory says it or was made of it: `signet forget {}` forgets that."),
+    "saidIn": ("sessions say", "It was said in a session, whose transcript keeps it: `signet forget {}` erases that."),
+    "mayBeSaidIn": (
+        "sessions may say",
+        "A session may say it in other words (`signet show {0}`): `signet forget {0}` erases that.",
+    ),
+}
+
+
 def _print_said_in(invocation: Invocation, body: dict[str, Any], *, whole: bool = False) -> None:
     """Print what was forgotten with it, and the memories and sessions that still say it."""
     _print_facts(body, "forgottenWith", "Forgot", whole=whole)
     _print_other_parts(invocation, body)
-    for field, what, form in (
-        ("saidBy", "memories", "Another memory says it or was made of it: `signet forget {}` forgets that."),
-        ("saidIn", "sessions", "It was said in a session, whose transcript keeps it: `signet forget {}` erases that."),
-    ):
+    for field, (more, form) in _SAYING.items():
         found = [each for each in body.get(field) or () if isinstance(each, str)]
         for each in found[:SESSIONS_SHOWN]:
             print_message(invocation.advice(form.format(shlex.quote(one_line(each)))))
             if field == "saidBy" and (described := _described(invocation.client(), each)):
                 print_message(f"  {described}")
         if len(found) > SESSIONS_SHOWN:
-            print_message(f"{len(found) - SESSIONS_SHOWN} more {what} say it (--json names them).")
+            print_message(f"{len(found) - SESSIONS_SHOWN} more {more} it (--json names them).")
 
 
 def _described(client: DaemonClient, memory_id: str) -> str:

@@ -23,6 +23,10 @@ _MOST: Final = 0.7
 """A text that says the same in other words has so much of a memory's words."""
 _TOGETHER: Final = 0.8
 """And several sentences together so much, if it has no number."""
+_PART: Final = 0.4
+"""And a clause that says nothing else so much."""
+_SOME: Final = 0.3
+"""One that may say the same has so much."""
 _FEW: Final = 3
 """A memory with fewer telling words is said by a sentence with little else."""
 _LONG: Final = 200
@@ -44,6 +48,7 @@ _FRAME_WORDS: Final = """
 """What is said around a statement that is to be remembered."""
 _DATE: Final = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _DIGIT: Final = re.compile(r"\d")
+_YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _MONTH: Final = "|".join(sorted({*MONTHS_IN_ENGLISH, *MONTH_NAMES}, key=len, reverse=True))
 _DAY: Final = re.compile(
     rf"\b(?:(\d{{1,2}})(?:st|nd|rd|th|er|\.)?\s(?:of\s|de\s)?({_MONTH})|({_MONTH})\.?\s(\d{{1,2}})(?:st|nd|rd|th)?)\b",
@@ -57,6 +62,9 @@ _HOUR: Final = re.compile(r"(\d+)(?:am|pm|h)?")
 _SENTENCE: Final = re.compile(
     rf"[^.!?;\n]*(?:(?:[.!?;](?!\s)|(?<=\d)\.(?=\x20(?:{_MONTH})\b))[^.!?;\n]*)*[.!?;\n]?\s*", re.IGNORECASE
 )
+_CLAUSE: Final = re.compile(r"[,:;]\s|\s[-\u2013\u2014]\s|[()\u2014]")
+_MOST_CLAUSES: Final = 20
+"""Of a sentence; what has more is a list."""
 _LABEL: Final = re.compile(r"(?:- )?[\w ]{1,20}:\s*")
 _USER: Final = "user"
 _USERS: Final = frozenset(
@@ -80,7 +88,7 @@ _VERBS: Final = {
 class Statement(NamedTuple):
     """The telling words of a text by their stems; which of these are numbers or days, and which are names.
 
-    ``years``: of its full dates. ``others``: its other words.
+    ``years``: of its full dates. ``others``: its other words. ``first``: the first of its words, often a name.
     """
 
     words: frozenset[str]
@@ -88,6 +96,7 @@ class Statement(NamedTuple):
     names: frozenset[str] = frozenset()
     years: frozenset[int] = frozenset()
     others: frozenset[str] = frozenset()
+    first: frozenset[str] = frozenset()
 
 
 NOTHING: Final = Statement(frozenset())
@@ -102,10 +111,11 @@ class Former(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A text as what its parts say, which are as long as a memory, and what each sentence says."""
+    """A text as what its parts say, which are as long as a memory, and what each sentence and each clause says."""
 
     parts: Sequence[Statement]
     sentences: Sequence[Statement]
+    clauses: Sequence[Statement]
 
 
 def statement_of(text: str) -> Statement:
@@ -129,12 +139,29 @@ def passage_of(text: str) -> Passage:
     step = MOST_CHARS // 2
     starts = range(0, max(1, len(text) - step), step)
     parts = [_statement(text[at : at + MOST_CHARS]) for at in starts]
-    return Passage(parts, [_statement(sentence) for sentence in sentences_of(text)])
+    sentences = sentences_of(text)
+    clauses = [clause for sentence in sentences for clause in _clauses(sentence)]
+    return Passage(parts, [_statement(sentence) for sentence in sentences], clauses)
 
 
 def says(passage: Passage, said: Statement) -> bool:
+    """Return True if the passage says the statement, or if one of its clauses says a part of it and nothing else."""
+    return _says_most(passage, said) or any(_is_part(clause, said) for clause in passage.clauses)
+
+
+def _says_most(passage: Passage, said: Statement) -> bool:
     """Return True if the passage has most words of the statement, all its numbers and half of its names."""
     return any(_says(each, said) for each in (passage.sentences if len(said.words) < _FEW else passage.parts))
+
+
+def may_say(passage: Passage, said: Statement) -> bool:
+    """Return True if the passage has a name or a number of the statement and other words of it, too few to be sure."""
+    telling = said.names | said.numbers | said.first
+    words = said.words - {_USER}
+    return any(
+        len(part.words & words) >= max(_SEVERAL, _SOME * len(words)) and not part.words.isdisjoint(telling)
+        for part in passage.parts
+    )
 
 
 def says_rather(passage: Passage, one: Statement, other: Statement) -> bool:
@@ -153,6 +180,10 @@ def without_said(text: str, statements: Iterable[Statement], before: str = "", f
     sentences, known = sentences_of(text), passage_of(before)
     told = [_statement(sentence) for sentence in sentences]
     dropped = {at for said in statements for at in _telling(told, known, said)}
+    clauses = [_clauses(sentence) for sentence in sentences]
+    dropped.update(
+        at for at, each in enumerate(clauses) if any(_is_part(clause, said) for clause in each for said in statements)
+    )
     dropped.update(at for former in formers for at in _stating(sentences, told, before, former))
     kept: list[str] = []
     for at, sentence in enumerate(sentences):
@@ -192,7 +223,7 @@ def _telling(told: Sequence[Statement], known: Passage, said: Statement) -> set[
     Of several that say it together, those without which the others do not.
     """
     sharing = [at for at, each in enumerate(told) if (each.words & said.words) - {_USER}]
-    if says(known, said):
+    if _says_most(known, said):
         return set(sharing)
     found: set[int] = set()
     most = min(_PASSAGE, max(2, len(said.words) // 2)) if len(said.words) >= _FEW else 1
@@ -222,6 +253,29 @@ def _stating(sentences: Sequence[str], told: Sequence[Statement], before: str, f
     is_presumed = any(not former.value.isdisjoint(each.words) and not states(text, each) for text, each in earlier)
     known = passage_of("" if is_presumed else before)
     return {at for at in _telling(told, known, former.said) if states(sentences[at], told[at])}
+
+
+def _clauses(sentence: str) -> list[Statement]:
+    """Return what the clauses of a sentence say that are long enough to state something."""
+    clauses = _CLAUSE.split(sentence)
+    return [] if len(clauses) > _MOST_CLAUSES else [_statement(each) for each in clauses]
+
+
+def _is_part(clause: Statement, said: Statement) -> bool:
+    """Return True if all words of the clause are words of the statement, many of them, and not only those of a name.
+
+    One of them is a number if the statement has numbers, and one is a name if it has names. Years are no numbers here.
+    """
+    words = clause.words - _FRAMES
+    numbers = {number for number in said.numbers if not _YEAR.fullmatch(number)}
+    telling = [each for each in (numbers, said.names and said.names | said.first) if each]
+    return (
+        len(words) >= max(_FEW, _PART * len(said.words))
+        and words <= said.words
+        and not words <= said.names
+        and bool(telling)
+        and not any(words.isdisjoint(each) for each in telling)
+    )
 
 
 def _asks(sentence: str) -> bool:
@@ -266,23 +320,24 @@ def _statement(text: str, users: frozenset[str] = _SPOKEN) -> Statement:
     plain, years = _plain(text)
     words = words_of(without_contractions(plain))
     stop_words = STOP_WORDS if _USER in words else stop_words_of(words)
-    stems: set[str] = set()
+    stems: dict[str, None] = {}
     endings = ("", "")
     for word in words:
         if word in users:
-            stems.add(_USER)
+            stems[_USER] = None
         elif word not in stop_words and word not in _SPANISH_USERS:
             third, first = endings
-            stems.add(_value(word[:-1] + first if third and word[-1] in third else word))
+            stems[_value(word[:-1] + first if third and word[-1] in third else word)] = None
         if word not in {"no", "se"}:
             endings = _VERBS.get(word, ("", ""))
-    stems.discard("0")  # 02:00 is also written 2am
+    stems.pop("0", None)  # 02:00 is also written 2am
     numbers = frozenset(each for each in stems if each.startswith("#") or any(map(str.isnumeric, each)))
-    names = names_in(plain) & stems - numbers - {_USER}
+    names = frozenset(names_in(plain) & stems.keys() - numbers - {_USER})
+    begins = frozenset([each for each in stems if each != _USER][:1])
     if MAYBE_CJK.search(text):
-        stems.update(pair for run in CJK_RUN.findall(text) for pair in character_pairs(run))
+        stems |= dict.fromkeys(pair for run in CJK_RUN.findall(text) for pair in character_pairs(run))
     others = frozenset(map(_value, stop_words.intersection(words)))
-    return Statement(frozenset(stems), numbers, frozenset(names), years, others)
+    return Statement(frozenset(stems), numbers, names, years, others, begins)
 
 
 def _plain(text: str) -> tuple[str, frozenset[int]]:

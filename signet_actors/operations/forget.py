@@ -27,6 +27,7 @@ FORGOTTEN_WITH: Final = (
 OTHER_PARTS: Final = "Ids of the other live parts of the long text that it is a part of; they stay"
 SAID_BY: Final = "Ids of other memories that say what was forgotten, or that the pipeline had made of it; they stay"
 SAID_IN: Final = "Keys of the sessions whose transcripts say what was forgotten; they keep it until they are erased"
+MAY_BE_SAID_IN: Final = "Keys of other sessions that may say it in much fewer or other words; prompts may be given that"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +104,7 @@ class ForgetReply(msgspec.Struct, frozen=True, rename="camel"):
     other_parts: Annotated[list[str], Meta(description=OTHER_PARTS)] | UnsetType = UNSET
     said_by: Annotated[list[str], Meta(description=SAID_BY)] | UnsetType = UNSET
     said_in: Annotated[list[str], Meta(description=SAID_IN)] | UnsetType = UNSET
+    may_be_said_in: Annotated[list[str], Meta(description=MAY_BE_SAID_IN)] | UnsetType = UNSET
 
 
 class ForgetProblem(msgspec.Struct, frozen=True, rename="camel"):

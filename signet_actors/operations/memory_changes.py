@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Content, Flag, MemoryType, Tags, Version
-from signet_actors.operations.forget import FORGOTTEN_WITH, OTHER_PARTS, SAID_BY, SAID_IN
+from signet_actors.operations.forget import FORGOTTEN_WITH, MAY_BE_SAID_IN, OTHER_PARTS, SAID_BY, SAID_IN
 from signet_actors.operations.operation import EXAMPLE_MEMORY, Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import TYPE_FOR_MODELS, CallerFields, Importance, LongText
@@ -74,6 +74,7 @@ class DeleteReply(msgspec.Struct, frozen=True, rename="camel"):
     other_parts: Annotated[list[str], Meta(description=OTHER_PARTS)] | UnsetType = UNSET
     said_by: Annotated[list[str], Meta(description=SAID_BY)] | UnsetType = UNSET
     said_in: Annotated[list[str], Meta(description=SAID_IN)] | UnsetType = UNSET
+    may_be_said_in: Annotated[list[str], Meta(description=MAY_BE_SAID_IN)] | UnsetType = UNSET
     success: Literal[True] = True
 
 
@@ -176,13 +177,13 @@ DELETE_MEMORY: Final[Operation[DeleteRequest, DeleteReply]] = Operation(
         "time. To correct a memory, use memory_modify instead. forgottenWith: what was forgotten too. otherParts: the "
         "other parts of the longer text that it is a part of, which stay: call again with one of these and `whole` to "
         "forget them all. saidBy: other memories that say it. saidIn: sessions whose transcript still says it, until "
-        "the user erases them with `signet forget SESSION`.",
+        "the user erases them with `signet forget SESSION`. mayBeSaidIn: sessions that may say it in other words.",
         fields={
             "id": "The id of the memory, or the beginning of it that your context shows",
             "reason": "Why; the history keeps it",
             "whole": "true: if it is a part of a longer text, forget all of its parts",
         },
-        shown=dict.fromkeys(("id", "status", "forgottenWith", "otherParts", "saidBy", "saidIn"), ()),
+        shown=dict.fromkeys(("id", "status", "forgottenWith", "otherParts", "saidBy", "saidIn", "mayBeSaidIn"), ()),
         destructive=True,
     ),
 )

@@ -242,9 +242,10 @@ class ListSpans(Request[SpansListed], frozen=True, tag="searcher.list_spans"):
 
 
 class SayingFound(Message, frozen=True, tag="searcher.saying_found"):
-    """The keys of the sessions, the best match first."""
+    """The keys of the sessions, and of others that may say it; the ids of the memories. The best match first."""
 
-    sessions: list[str]
+    sessions: list[str] = []
+    perhaps: list[str] = []
     memories: list[str] = []
 
 

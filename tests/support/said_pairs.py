@@ -212,3 +212,133 @@ OTHER = (
     ("the team prefers tabs", "User prefers dark mode in screenshots"),
 )
 """What was said, and a memory of something else: of another person, with another number, day or time."""
+FULLER = (
+    (
+        "Maria earns 84,000 euros, use that for the salary test",
+        "Maria Keller, the designer at Ferry, earns 84,000 euros per year",
+    ),
+    (
+        "the margin for Hansen is 34 percent, put that in the calculator",
+        "Customer Hansen GmbH has a profit margin of 34 percent in the price calculator",
+    ),
+    (
+        "the acquisition by Globex closes on March 3",
+        "The acquisition of Ferry by Globex Corporation is expected to close on 2027-03-03",
+    ),
+    (
+        "my bank is Sparkasse Potsdam, IBAN ends with 3000",
+        "User's bank account is at Sparkasse Potsdam; the IBAN ends with 3000",
+    ),
+    (
+        "we are being acquired by Globex in March, this is confidential, rename the tenant later",
+        "Confidential: the company is being acquired by Globex in March 2027",
+    ),
+    (
+        "Okay - the rent of Studio Nord is 2,150 euros",
+        "Studio Nord pays a monthly rent of 2150 euros to Hagen Immobilien",
+    ),
+    ("Jana Petersen weighs 71 kilos (for the BMI form)", "Patient Jana Petersen from Kassel weighs 71 kilos since May"),
+    (
+        "so: the Brightwater invoice is 18,400 dollars",
+        "Brightwater Ltd. still owes the invoice of 18,400 dollars from July",
+    ),
+    ("remember that the code name is Falcon", "The code name of the acquisition of Ferry is Falcon"),
+    (
+        "Lena's flight LH 4711 leaves at 6:40, book the taxi",
+        "Lena Vogt's flight LH 4711 to Oslo leaves Frankfurt at 06:40",
+    ),
+    (
+        "the Zander account has 7,734 euros left, pay nothing",
+        "The Zander shipyard's account at Nordbank has only 7,734 euros left",
+    ),
+    ("Quentin Maro visits on May 12", "The auditor Quentin Maro from Deloitte visits the office on May 12"),
+    (
+        "Tamsin's licence lapses on 3 June, plan the route",
+        "The skipper's licence of Tamsin Roe lapses on June 3 for the northern route",
+    ),
+    (
+        "das Gehalt von Petersen ist 71.000 Euro, bitte eintragen",
+        "Das Gehalt von Jana Petersen im Vertrieb ist 71.000 Euro im Jahr",
+    ),
+    (
+        "die Kündigung von Brandt kommt am 3. März, noch geheim",
+        "Die Kündigung von Jonas Brandt aus der Technik kommt am 3. März",
+    ),
+    ("le loyer de Studio Nord est de 2150 euros, note-le", "Le loyer mensuel de Studio Nord à Lyon est de 2150 euros"),
+    (
+        "el alquiler de Casa Lirio es de 900 euros, apúntalo",
+        "El alquiler mensual de Casa Lirio en Madrid es de 900 euros",
+    ),
+    ("Noted: Otto Falk has 12 percent of the shares", "Otto Falk from Hamburg has 12 percent of the shares of Ferry"),
+    (
+        "Ottokar's payroll is 5210 euros, the form is fixed",
+        "The monthly payroll of Ottokar Brandt in logistics is 5210 euros",
+    ),
+    (
+        "the Hansen lawsuit costs 40k, keep it quiet",
+        "The lawsuit against Hansen GmbH costs about 40,000 euros in total",
+    ),
+)
+"""What was said, and a memory that tells more than that."""
+NOT_FULLER = (
+    ("the access log is kept for 90 days", "The audit log is kept for 90 days on the host Osprey"),
+    ("Maria earns 74,000 euros, use that", "Maria Keller, the designer at Ferry, earns 84,000 euros per year"),
+    ("Paul earns 84,000 euros", "Maria Keller, the designer at Ferry, earns 84,000 euros per year"),
+    ("Maria Keller is the designer at Ferry", "Maria Keller, the designer at Ferry, earns 84,000 euros per year"),
+    ("She earns 84,000 euros per year", "Maria Keller, the designer at Ferry, earns 84,000 euros per year"),
+    ("the margin for Hansen is 43 percent", "Customer Hansen GmbH has a profit margin of 34 percent in the calculator"),
+    ("the margin for Globex is 34 percent", "Customer Hansen GmbH has a profit margin of 34 percent in the calculator"),
+    ("the calculator has a profit margin", "Customer Hansen GmbH has a profit margin of 34 percent in the calculator"),
+    (
+        "the acquisition by Globex is off",
+        "The acquisition of Ferry by Globex Corporation is expected to close on 2027-03-03",
+    ),
+    ("Ferry closes on March 4", "The acquisition of Ferry by Globex Corporation is expected to close on 2027-03-03"),
+    ("the bank is Sparkasse Potsdam", "User's bank account is at Sparkasse Potsdam; the IBAN ends with 3000"),
+    ("the staging API runs on port 8080", "The production API of Ferry runs on port 8080 behind Caddy"),
+    ("production runs Postgres", "The production database of Ferry runs Postgres 16 on port 5433"),
+    ("Studio Nord has 3 rooms", "Studio Nord pays a monthly rent of 2150 euros to Hagen Immobilien"),
+    ("the rent is 2150 euros", "Studio Nord pays a monthly rent of 2150 euros to Hagen Immobilien"),
+    ("Jana Petersen weighs the options", "Patient Jana Petersen from Kassel weighs 71 kilos since May"),
+    ("Jana Petersen from Kassel since May", "Patient Jana Petersen from Kassel weighs 71 kilos since May"),
+    ("the Brightwater invoice is paid", "Brightwater Ltd. still owes the invoice of 18,400 dollars from July"),
+    ("das Gehalt von Brandt ist 71.000 Euro", "Das Gehalt von Jana Petersen im Vertrieb ist 71.000 Euro im Jahr"),
+    ("le loyer de Studio Sud est de 2150 euros", "Le loyer mensuel de Studio Nord à Lyon est de 2150 euros"),
+    ("Quentin Maro visits the office", "The auditor Quentin Maro from Deloitte visits the office on May 12"),
+    ("tests run on Mondays", "The nightly tests of the repository Ferry run on Mondays and Thursdays at 02:00"),
+)
+"""What was said, and a memory that tells more about something else, or to which it belongs without its figure."""
+OTHERWISE = (
+    (
+        "We're going to fire Tom at the end of the month, take him off the on-call schedule",
+        "Tom will be dismissed at the end of November 2026; remove him from on-call",
+    ),
+    (
+        "the customer Hansen hasn't paid for three months, we'll sue them",
+        "Customer Hansen is three months behind on payments; legal action is planned",
+    ),
+    ("I took out a loan of 40k for the company", "The user has a private loan of 40,000 euros for the company"),
+    (
+        "Paul quit yesterday, remove his access to the repo",
+        "Paul Richter left the company on 28 November 2026; his repository access was removed",
+    ),
+    ("we pay AWS about 12,000 dollars a month", "Monthly AWS costs of the company are about 12,000 USD"),
+    (
+        "Jonas has burnout and is out till January",
+        "Jonas Brandt is on sick leave because of burnout until January 2027",
+    ),
+    (
+        "the investor call with Lumen Capital is on Friday at 4",
+        "Investor call with Lumen Capital on Friday, 4 December 2026 at 4 pm",
+    ),
+    (
+        "Ludmilla wants to leave, look for a replacement",
+        "Ludmilla Sever is going to resign and a replacement is sought",
+    ),
+    ("der Kunde Zander zahlt nicht mehr", "Zander ist zahlungsunfähig; der Kunde wird verklagt"),
+    (
+        "the Beluga deal is dead, stop the migration",
+        "The contract with Beluga fell through and the migration was stopped",
+    ),
+)
+"""What was said, and a memory that may be the same in other words."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from itertools import count
 
 import pytest
 
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon, living
 
-ROOMS = 650
+ROOMS = 400
+"""In the roster at once. The policy of an agent that is taken out of it stays as it was."""
 PEOPLE = """
     - {name: lone, read_policy: isolated}
     - {name: wide, read_policy: shared}
@@ -17,9 +19,11 @@ PEOPLE = """
     - {name: dan, read_policy: group, policy_group: research}
     - {name: eve, read_policy: group, policy_group: sales}
 """
-SHARED = f"agents:\n  roster:{PEOPLE}" + "".join(
-    f"    - {{name: room-{number}, read_policy: isolated}}\n" for number in range(ROOMS)
-)
+
+
+def roster_of_rooms(first: int) -> str:
+    numbers = range(first, first + ROOMS)
+    return "".join(f"    - {{name: room-{number}, read_policy: isolated}}\n" for number in numbers)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -35,7 +39,8 @@ def pytest_runtest_makereport(
 @pytest.fixture(scope="session")
 def daemon() -> Iterator[LiveDaemon]:
     """One daemon for all tests that kill nothing and are not about limits of time; none may make it log a fault."""
-    with live_daemon(config=SHARED, pipeline=True, patient=True) as daemon:
+    roster = f"agents:\n  roster:{PEOPLE}{roster_of_rooms(0)}"
+    with live_daemon(config=roster, pipeline=True, patient=True) as daemon:
         eventually(lambda: all(daemon.children().values()), what="those that start when others serve")
         pids = daemon.children()
         yield daemon
@@ -47,9 +52,23 @@ def daemon() -> Iterator[LiveDaemon]:
 
 @pytest.fixture(scope="session")
 def empty_rooms(daemon: LiveDaemon) -> Callable[[], Client]:
-    """Agents that read nothing but their own memories, and have none yet."""
-    numbers = iter(range(ROOMS))
-    return lambda: daemon.agent(f"room-{next(numbers)}")
+    """Agents that read nothing but their own memories, and have none yet.
+
+    The roster is renewed when its rooms are given out: one worker may run most of the tests that ask for one.
+    """
+    config = daemon.workspace / "agent.yaml"
+
+    def rooms() -> Iterator[Client]:
+        for first in count(0, ROOMS):
+            if first:
+                text = config.read_text(encoding="utf-8")
+                daemon.configure(text.replace(roster_of_rooms(first - ROOMS), roster_of_rooms(first)))
+                known = f"SELECT 1 FROM agents WHERE id = 'room-{first}' AND read_policy = 'isolated'"
+                eventually(lambda known=known: daemon.read(known), what="the next rooms")
+            yield from (daemon.agent(f"room-{number}") for number in range(first, first + ROOMS))
+
+    every = rooms()
+    return lambda: next(every)
 
 
 @pytest.fixture

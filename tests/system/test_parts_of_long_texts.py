@@ -45,10 +45,8 @@ def test_the_answers_of_a_forget_and_an_edit_name_the_other_live_parts(room: Cli
     preview = room.post("/api/memory/forget", {"ids": parts[:2]}).ok()
     assert preview["otherParts"] == parts[2:]
     assert delete(room, parts[0])["otherParts"] == parts[1:]
-    body = {"mode": "execute", "reason": "r", "ids": [parts[1]]}
-    assert room.post("/api/memory/forget", body).ok()["otherParts"] == parts[2:]
-    body["ids"] = parts[2:]
-    assert "otherParts" not in room.post("/api/memory/forget", body).ok()
+    assert room.forget(ids=[parts[1]])["otherParts"] == parts[2:]
+    assert "otherParts" not in room.forget(ids=parts[2:])
 
 
 def test_a_short_memory_has_no_other_parts(room: Client) -> None:

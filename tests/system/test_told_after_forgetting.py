@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client
-from tests.support.said_pairs import NOT_SPREAD, OTHER, SAME, SPREAD
+from tests.support.said_pairs import FULLER, NOT_FULLER, NOT_SPREAD, OTHER, OTHERWISE, SAME, SPREAD
 
 pytestmark = pytest.mark.system
 PROJECT = "/home/ada/ferry"
@@ -456,12 +456,12 @@ def test_a_start_keeps_of_the_last_turns_what_does_not_say_what_was_forgotten(ro
 
 
 def test_a_start_is_told_nothing_forgotten_however_the_agent_had_noted_it(room: Client) -> None:
-    same = [(memory, said, "Fine, done.") for said, memory in SAME]
+    same = [(memory, said, "Fine, done.") for said, memory in (*SAME, *FULLER)]
     assert [each for each in zip(same, left_in_starts(room, same), strict=True) if each[0][1] in each[1]] == []
 
 
 def test_a_start_has_what_is_about_something_else_than_what_was_forgotten(room: Client) -> None:
-    others = [(memory, said, "Fine, done.") for said, memory in OTHER]
+    others = [(memory, said, "Fine, done.") for said, memory in (*OTHER, *NOT_FULLER)]
     others += [(memory, said, "Fine, done.") for memory, said in NOT_SPREAD]
     told = zip(others, left_in_starts(room, others), strict=True)
     assert [each for each in told if each[1] != [" ".join(each[0][1].split()), "Fine, done."]] == []
@@ -524,6 +524,21 @@ def test_forgetting_names_no_session_that_says_something_else(empty_rooms: Calla
         answer = room.request("DELETE", f"/api/memory/{memory}", {"reason": "wrong"}).ok()
         if "saidIn" in answer:
             wrong.append((said, answer))
+    assert wrong == []
+
+
+def test_forgetting_names_the_sessions_that_may_say_it_in_other_words(room: Client) -> None:
+    wrong = []
+    for said, memory in (*OTHERWISE, *FULLER):
+        project = f"/home/ada/case-{next(SESSIONS)}"
+        key = f"case-{next(SESSIONS)}"
+        transcript = f"User: {said}\nAssistant: Done."
+        hook(room, "session-end", sessionKey=key, project=project, transcript=transcript, reason="logout")
+        stored = room.remember(memory, project=project)["id"]
+        done = room.request("DELETE", f"/api/memory/{stored}", {"reason": "wrong"}).ok()
+        sure, perhaps = done.get("saidIn", []), done.get("mayBeSaidIn", [])
+        if (key in sure, key in perhaps) != ((said, memory) in FULLER, (said, memory) in OTHERWISE):
+            wrong.append((said, memory, sure, perhaps))
     assert wrong == []
 
 

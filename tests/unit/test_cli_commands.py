@@ -543,16 +543,18 @@ class TestForget:
     ) -> None:
         sessions = ["one", "a/b c", *map(str, range(7))]
         candidates = [{"id": ID, "score": 1.0, "pinned": False, "version": 1}]
-        daemon.on("DELETE", f"/api/memory/{ID}", {"id": ID, "status": "deleted", "saidIn": sessions})
+        told = {"saidIn": sessions, "mayBeSaidIn": ["other"]}
+        daemon.on("DELETE", f"/api/memory/{ID}", {"id": ID, "status": "deleted", **told})
         daemon.on("POST", "/api/memory/forget", {"mode": "preview", "confirmToken": "T", "candidates": candidates})
-        done = {"mode": "execute", "results": [{"id": ID, "status": "deleted"}], "saidIn": sessions}
+        done = {"mode": "execute", "results": [{"id": ID, "status": "deleted"}], **told}
         daemon.on("POST", "/api/memory/forget", done)
         result = signet("forget", *arguments, "--yes")
         assert result.exit_code == 0, result.stderr
         said = "It was said in a session, whose transcript keeps it: `signet forget {}` erases that."
         named = [said.format(key) for key in ("one", "'a/b c'", "0", "1", "2")]
         lines = [line.replace(f"--url {daemon.url} ", "") for line in result.stderr.splitlines()]
-        assert lines == [*named, "4 more sessions say it (--json names them)."]
+        other = "A session may say it in other words (`signet show other`): `signet forget other` erases that."
+        assert lines == [*named, "4 more sessions say it (--json names them).", other]
 
     @pytest.mark.parametrize("arguments", [(ID,), ("--type", "fact")])
     def test_what_was_forgotten_with_it_and_what_still_says_it_is_named(

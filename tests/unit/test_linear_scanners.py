@@ -130,6 +130,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "cli.call": {"_option:sub": FIXED},  # of declared operations
     "domain.fts_limits": {"_LEXEME": SEARCHED},
     "domain.said_again": {
+        "_CLAUSE": SEARCHED,
         "_CLOCK": SEARCHED,
         "_DATE": SEARCHED,
         "_DAY": SEARCHED,
@@ -139,6 +140,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "_LABEL": WHOLE,
         "_SENTENCE": SEARCHED,
         "_THOUSAND": SEARCHED,
+        "_YEAR": WHOLE,
     },
     "domain.identity": {"_LINE": MATCHED},
     "domain.identity_block": {"_MARKS": SEARCHED},

@@ -33,7 +33,7 @@ from signet_actors.operations.forget import (
 )
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import FindForgetCandidates
-from signet_actors.protocol.transcripts import FindSaying
+from signet_actors.protocol.transcripts import FindSaying, SayingFound
 from signet_actors.protocol.writer import ForgetMany, ForgetTarget, Forgotten, ManyForgotten
 
 DEFAULT_LIMIT: Final = 20
@@ -88,7 +88,7 @@ async def forget(call: Call[ForgetRequest]) -> HttpResponse:
         confirmed=request.confirm_token is not None,
         matching=matching,
     )
-    said_by, said_in = await find_saying(call, tuple(candidate.id for candidate in candidates))
+    saying = await find_saying(call, tuple(candidate.id for candidate in candidates))
     refused = _check_token(call, candidates, requires_confirm=requires_confirm)
     if refused is not None:
         if call.idempotency is None:
@@ -122,23 +122,22 @@ async def forget(call: Call[ForgetRequest]) -> HttpResponse:
             results=results,
             forgotten_with=facts or UNSET,
             other_parts=[*parts] or UNSET,
-            said_by=([each for each in said_by if each not in {*facts, *parts}] if deleted else []) or UNSET,
-            said_in=(said_in if deleted else []) or UNSET,
+            said_by=[each for each in saying.memories if deleted and each not in {*facts, *parts}] or UNSET,
+            said_in=saying.sessions if deleted and saying.sessions else UNSET,
+            may_be_said_in=saying.perhaps if deleted and saying.perhaps else UNSET,
         )
     )
 
 
-async def find_saying(call: Call[Any], memory_ids: tuple[str, ...]) -> tuple[list[str], list[str]]:
+async def find_saying(call: Call[Any], memory_ids: tuple[str, ...]) -> SayingFound:
     """Return the other memories, and the sessions, that say what these memories say, which are to be forgotten."""
-    if not memory_ids or not await call.is_owner():
-        return [], []
-    try:
-        async with asyncio.timeout(WAIT_S):
-            found = await call.ask_searcher(FindSaying(memory_ids[:MOST_COMPARED], call.read))
-    except (SignetError, TimeoutError) as error:
-        call.state.log.info("transcripts_not_compared", error=repr(error), trace=call.trace_id)
-        return [], []
-    return found.memories, found.sessions
+    if memory_ids and await call.is_owner():
+        try:
+            async with asyncio.timeout(WAIT_S):
+                return await call.ask_searcher(FindSaying(memory_ids[:MOST_COMPARED], call.read))
+        except (SignetError, TimeoutError) as error:
+            call.state.log.info("transcripts_not_compared", error=repr(error), trace=call.trace_id)
+    return SayingFound()
 
 
 async def _forget_all(call: Call[ForgetRequest], command: ForgetMany) -> ManyForgotten:

@@ -131,7 +131,7 @@ async def delete_memory(call: Call[DeleteRequest]) -> HttpResponse:
     if done.status != "deleted":
         return outcome_response(done.id, done.status, current_version=done.current_version)
     parts = {*done.facts, *done.parts}
-    said_by, said_in = await find_saying(call, (done.id, *(done.facts if call.request.whole else ())))
+    saying = await find_saying(call, (done.id, *(done.facts if call.request.whole else ())))
     return HttpResponse(
         DeleteReply(
             id=done.id,
@@ -139,8 +139,9 @@ async def delete_memory(call: Call[DeleteRequest]) -> HttpResponse:
             new_version=_or_unset(done.new_version),
             forgotten_with=done.facts or UNSET,
             other_parts=done.parts or UNSET,
-            said_by=[each for each in said_by if each not in parts] or UNSET,
-            said_in=said_in or UNSET,
+            said_by=[each for each in saying.memories if each not in parts] or UNSET,
+            said_in=saying.sessions or UNSET,
+            may_be_said_in=saying.perhaps or UNSET,
         )
     )
 

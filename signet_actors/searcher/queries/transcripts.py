@@ -10,7 +10,7 @@ from typing import Final
 
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.query_words import fts_expression, fts_match, match_terms
-from signet_actors.domain.said_again import MOST_CHARS, Statement, passage_of, says, statements_of
+from signet_actors.domain.said_again import MOST_CHARS, may_say, passage_of, says, statements_of
 from signet_actors.domain.transcripts.excerpts import conversation_around, excerpt
 from signet_actors.domain.transcripts.turns import conversation
 from signet_actors.protocol.memories import Filters
@@ -136,11 +136,12 @@ def _left(turns: Sequence[TranscriptTurn], forgotten: Forgotten | None) -> list[
 def saying(reader: Reader, snapshot: Snapshot, query: FindSaying) -> SayingFound:
     """Return the agent's sessions in which what the memories say was said, by one side or by question and answer.
 
-    Return the other memories that say it, too.
+    Return the other memories that say it, and the sessions that may say it in much fewer or other words, too.
     """
     reader.sync(snapshot)
     allowed = reader.allowed_rows(snapshot, query.read, Filters())
     sessions: dict[str, None] = {}
+    perhaps: dict[str, None] = {}
     memories: dict[str, None] = {}
     for memory_id in query.ids:
         snapshot.check_preempted()
@@ -154,20 +155,23 @@ def saying(reader: Reader, snapshot: Snapshot, query: FindSaying) -> SayingFound
         hits = reader.keyword.search(snapshot, text, allowed, pool=_SAYING)
         rows = memories_by_seq(snapshot, query.read, Filters(), hits.seqs[:_SAYING].tolist(), chars=_MEMORY_CHARS)
         for row in rows.values():
-            if row.agent_id == query.read.agent_id and _says_any(row.content, statements):
+            passage = passage_of(row.content)
+            if row.agent_id == query.read.agent_id and any(says(passage, each) for each in statements):
                 memories[row.id] = None
         search_ = SearchSessions(text, query.read, _SAYING)
         for turn in stored.best_turns(snapshot, search_, expression, places=_TURNS_OF_EACH):
             if turn.agent_id == query.read.agent_id and turn.session_key not in sessions:
                 beside, _ = stored.turns_beside(snapshot, turn.transcript, turn.turn, 1)
-                if _says_any("\n".join(each.content for each in beside), statements):
+                passage = passage_of("\n".join(each.content for each in beside))
+                if any(says(passage, each) for each in statements):
                     sessions[turn.session_key] = None
-    return SayingFound([*sessions], [each for each in memories if each not in query.ids])
-
-
-def _says_any(text: str, statements: Sequence[Statement]) -> bool:
-    passage = passage_of(text)
-    return any(says(passage, each) for each in statements)
+                elif may_say(passage, statements[0]):
+                    perhaps[turn.session_key] = None
+    return SayingFound(
+        [*sessions],
+        [each for each in perhaps if each not in sessions],
+        [each for each in memories if each not in query.ids],
+    )
 
 
 def past(snapshot: Snapshot, query: ListPastSessions) -> PastSessionsListed:
