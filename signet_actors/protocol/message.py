@@ -7,7 +7,7 @@ wire format.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, Union, cast, get_args
 
 import msgspec
 
@@ -115,3 +115,9 @@ class Failure(Message, frozen=True, tag="failure"):
     field: str | None = None
     retry_after_ms: int | None = None
     is_lasting: bool = False
+
+
+def replies_to(requests: Any) -> Any:
+    """Return the type of the replies to a union of requests, each of which names its own; any of them may fail."""
+    declared = [base for request in get_args(requests) for base in getattr(request, "__orig_bases__", ())]
+    return Union[*(reply for base in declared for reply in get_args(base)), Answered, Failure]

@@ -397,18 +397,3 @@ class RecordUsage(Request[UsageRecorded], frozen=True, tag="writer.record_usage"
 
 
 SecondVectorCommand = FindUnembedded | StoreSecondVectors
-PipelineReply = (
-    JobsReady
-    | JobsReleased
-    | JobsRequeued
-    | JobsReconciled
-    | ProposalsApplied
-    | HintsStored
-    | VectorStored
-    | UnembeddedFound
-    | SecondVectorsStored
-    | ReviewDecided
-    | RunUndone
-    | CallsReserved
-    | UsageRecorded
-)

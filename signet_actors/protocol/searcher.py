@@ -6,18 +6,20 @@ Query vectors are sent as one raw little-endian float32 frame after the body (fr
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
 from signet_actors.operations.forget import ForgetCandidate
 from signet_actors.operations.memories import HistoryItem
-from signet_actors.protocol.embeddings import EmbeddingHealth, EmbeddingsExported, ExportEmbeddings, GetEmbeddingHealth
+from signet_actors.protocol.embeddings import ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.memories import Filters, Job, Memory, ReadScope, Wording
-from signet_actors.protocol.message import Answered, Failure, Message, Request
-from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
-from signet_actors.protocol.sessions import SessionQuery, SessionQueryReply
-from signet_actors.protocol.transcripts import TranscriptQuery, TranscriptQueryReply
+from signet_actors.protocol.message import Message, Request, replies_to
+from signet_actors.protocol.pipeline_queries import GetPipelineStatus
+from signet_actors.protocol.sessions import SessionQuery
+from signet_actors.protocol.transcripts import TranscriptQuery
 
 
 class StageTiming(msgspec.Struct, frozen=True):
@@ -487,27 +489,7 @@ SearcherQuery = (
     | GetPipelineStatus
     | TranscriptQuery
 )
-SearcherReply = (
-    Recalled
-    | CandidatesFound
-    | CommonWords
-    | MemoryListed
-    | FoundByPrefix
-    | IdsResolved
-    | MemoryFound
-    | HistoryFound
-    | JobFound
-    | LegacySearched
-    | AuthorsListed
-    | SimilarFound
-    | EmbeddingsExported
-    | MemoriesExported
-    | EmbeddingHealth
-    | StoreStats
-    | ForgetCandidatesFound
-    | SessionQueryReply
-    | PipelineStatus
-    | TranscriptQueryReply
-    | Answered
-    | Failure
-)
+if TYPE_CHECKING:
+    SearcherReply = Message
+else:
+    SearcherReply = replies_to(SearcherQuery)

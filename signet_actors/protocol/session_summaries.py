@@ -96,4 +96,3 @@ class EndIdleSessions(Request[IdleSessionsEnded], frozen=True, tag="writer.end_i
 
 
 SummaryCommand = StoreSummary | RecordNote | FindForgottenNotes | DropNotes | EndIdleSessions
-SummaryCommandReply = SummaryStored | NoteWritten | NotesFound | NotesDropped | IdleSessionsEnded

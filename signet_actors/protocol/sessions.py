@@ -188,4 +188,3 @@ class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.fi
 
 
 SessionQuery = GetSession | FindSessionStart | FindWordings
-SessionQueryReply = SessionFound | SessionStartFound | WordingsFound

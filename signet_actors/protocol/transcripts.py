@@ -278,8 +278,4 @@ class ListPastSessions(Request[PastSessionsListed], frozen=True, tag="searcher.l
 
 
 TranscriptCommand = StoreTurns | ForgetTranscript
-TranscriptCommandReply = TranscriptStored | TranscriptForgotten
 TranscriptQuery = GetTranscript | SearchSessions | ExpandSessions | ListSpans | ListPastSessions | FindSaying
-TranscriptQueryReply = (
-    TranscriptFound | SessionsFound | SessionsExpanded | SpansListed | PastSessionsListed | SayingFound
-)

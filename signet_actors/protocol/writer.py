@@ -10,31 +10,20 @@ Source: memory-api.txt; docs/reliability.md "The writer's loop"; docs/decisions.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from signet_actors.errors import ErrorCode
 from signet_actors.operations.status import WriterReport
-from signet_actors.protocol.backups import AdvanceBackup, BackupProgress
-from signet_actors.protocol.leases import (
-    AdvanceHighWaterMark,
-    CompleteJob,
-    FailJob,
-    HighWaterMark,
-    JobEnded,
-    JobsLeased,
-    LeaseJobs,
-    LeaseRenewed,
-    LeasesReaped,
-    ReapLeases,
-    RenewLease,
-)
+from signet_actors.protocol.backups import AdvanceBackup
+from signet_actors.protocol.leases import AdvanceHighWaterMark, CompleteJob, FailJob, LeaseJobs, ReapLeases, RenewLease
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Answered, Failure, KeyedRequest, Message, Principal, Request
+from signet_actors.protocol.message import KeyedRequest, Message, Principal, Request, replies_to
 from signet_actors.protocol.pipeline import (
     ApplyProposals,
     ApproveProposal,
-    PipelineReply,
     ReconcileJobs,
     RecordUsage,
     RejectProposal,
@@ -47,9 +36,9 @@ from signet_actors.protocol.pipeline import (
     UndoRun,
     WatchJobs,
 )
-from signet_actors.protocol.session_summaries import SummaryCommand, SummaryCommandReply
-from signet_actors.protocol.sessions import RecordSessions, SessionsRecorded, SetBypass
-from signet_actors.protocol.transcripts import TranscriptCommand, TranscriptCommandReply
+from signet_actors.protocol.session_summaries import SummaryCommand
+from signet_actors.protocol.sessions import RecordSessions, SetBypass
+from signet_actors.protocol.transcripts import TranscriptCommand
 
 
 class Vector(msgspec.Struct, frozen=True):
@@ -448,28 +437,7 @@ TransactionCommand = (
 )
 """The commands that run in a transaction."""
 WriterCommand = TransactionCommand | TouchMemories | WatchJobs | GetWriterStatus | AdvanceBackup | ReportDamage
-WriterReply = (
-    Remembered
-    | ChunksRemembered
-    | MemoriesImported
-    | Modified
-    | ManyModified
-    | Forgotten
-    | ManyForgotten
-    | Recovered
-    | Purged
-    | JobsLeased
-    | LeaseRenewed
-    | JobEnded
-    | LeasesReaped
-    | HighWaterMark
-    | WriterStatus
-    | BackupProgress
-    | WritesDisabled
-    | SessionsRecorded
-    | PipelineReply
-    | TranscriptCommandReply
-    | SummaryCommandReply
-    | Answered
-    | Failure
-)
+if TYPE_CHECKING:
+    WriterReply = Message
+else:
+    WriterReply = replies_to(WriterCommand)
