@@ -90,8 +90,8 @@ class Extractor:
             state = runner.state()
             for name in ("running", "done", "failed", "returned", "fenced"):
                 figures[f"{state.kind}_{name}"] = getattr(state, name)
-            if state.paused_because:
-                figures[f"{state.kind}_pause_seconds"] = state.paused_ms / 1000
+            if pause := runner.pause():
+                figures[f"{state.kind}_pause_seconds"] = (pause.for_ms or 0) / 1000
         figures["embedding_away"] = float(self._embed.is_away)
         figures["second_vectors_stored"] = self._second_vectors.stored
         for name in ("made", "empty", "late"):

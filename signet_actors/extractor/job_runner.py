@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from signet_actors.config.schema import Config
 from signet_actors.domain.jobs import PoisonJobs
 from signet_actors.errors import ErrorCode, ProviderError, SignetError
-from signet_actors.protocol.extractor import JobRunnerState
+from signet_actors.operations.pipeline import JobRunnerReport
 from signet_actors.protocol.leases import FailJob, LeasedJob, LeaseJobs, RenewLease
 from signet_actors.protocol.message import Request
 from signet_actors.protocol.pipeline import HeldLease, JobMemory, ReleaseJobs, WatchJobs
@@ -168,15 +168,18 @@ class JobRunner:
         """Check again for work: the configuration, the model or the number of free slots has changed."""
         self._changed.set()
 
-    def state(self) -> JobRunnerState:
+    def pause(self) -> Pause | None:
+        """Return why no jobs are taken now; its time left changes."""
+        return self._kind.pause(self._actor.config)
+
+    def state(self) -> JobRunnerReport:
         """Return the current state for the status."""
-        pause = self._kind.pause(self._actor.config)  # not cached: the remaining time changes
-        return JobRunnerState(
+        pause = self.pause()
+        return JobRunnerReport(
             kind=self._kind.name,
             slots=self._kind.slots(self._actor.config),
             running=len(self._running),
-            paused_because="" if pause is None else pause.reason,
-            paused_ms=0 if pause is None else pause.for_ms or 0,
+            paused_because=None if pause is None else pause.reason,
             done=self.done,
             failed=self.failed,
             returned=self.returned,
@@ -190,7 +193,7 @@ class JobRunner:
     async def _run(self) -> None:
         while not self._draining:
             self._changed.clear()
-            pause = self._kind.pause(self._actor.config)
+            pause = self.pause()
             self._note_pause(pause)
             free = 0 if pause is not None else self._free()
             if free == 0 and not self._lease_reply_lost:

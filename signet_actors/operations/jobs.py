@@ -16,7 +16,7 @@ from signet_actors.operations.request_fields import AgentFields
 
 
 class JobReply(msgspec.Struct, frozen=True):
-    """A job's state; ``attempts`` and ``error`` are also given under their older names."""
+    """A job. ``attempts`` and ``error`` are also given under their older names; states: docs/decisions.md 13."""
 
     id: str
     memory_id: str | None

@@ -74,9 +74,11 @@ class DeadReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class JobRunnerReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What the extractor does with one kind of job; ``pausedBecause`` is null while it takes jobs.
+    """What the extractor does with one kind of job: ``running`` of ``slots`` are in progress.
 
-    The counters start at zero when the extractor starts.
+    ``pausedBecause`` is null while jobs are taken. Attempts since the extractor started, each counted once: ``done``,
+    ``failed`` (the attempt counts), ``returned`` (the attempt was given back), ``fenced`` (the lease was lost: a report
+    was refused, or the lease could not be renewed).
     """
 
     kind: str

@@ -5,31 +5,10 @@ Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 14 and 23.
 
 from __future__ import annotations
 
-import msgspec
-
 from signet_actors.domain.providers import ModelState
 from signet_actors.operations.embeddings import Tracker
+from signet_actors.operations.pipeline import JobRunnerReport
 from signet_actors.protocol.message import Failure, Message, Request
-
-
-class JobRunnerState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The state of one kind of job: ``running`` of ``slots`` are in progress.
-
-    ``paused_because`` is empty while jobs are taken. ``paused_ms`` is how long the pause lasts at least; 0 if that is
-    not known, or without a pause.
-    Attempts since this process started, each counted once: ``done``, ``failed`` (the attempt counts), ``returned`` (the
-    attempt was given back), ``fenced`` (the lease was lost: a report was refused, or the lease could not be renewed).
-    """
-
-    kind: str
-    slots: int
-    running: int
-    paused_because: str = ""
-    paused_ms: int = 0
-    done: int = 0
-    failed: int = 0
-    returned: int = 0
-    fenced: int = 0
 
 
 class ExtractorStatus(Message, frozen=True, tag="extractor.status"):
@@ -40,7 +19,7 @@ class ExtractorStatus(Message, frozen=True, tag="extractor.status"):
 
     mode: str
     model: ModelState
-    runners: list[JobRunnerState]
+    runners: list[JobRunnerReport]
     rejected: dict[str, int]
     tracker: Tracker = Tracker()
     synthesis: ModelState | None = None

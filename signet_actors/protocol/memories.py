@@ -124,21 +124,3 @@ class Memory(msgspec.Struct, frozen=True):
     def said_at(self) -> str:
         """When somebody last gave it these words."""
         return self.content_at or self.created_at
-
-
-class Job(msgspec.Struct, frozen=True):
-    """A row of ``memory_jobs`` without its payload. Times are ISO text; states: docs/decisions.md 13."""
-
-    id: str
-    memory_id: str | None
-    document_id: str | None
-    job_type: str
-    status: str
-    attempts: int
-    max_attempts: int
-    error: str | None
-    leased_at: str | None
-    completed_at: str | None
-    failed_at: str | None
-    created_at: str
-    updated_at: str

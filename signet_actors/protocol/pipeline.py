@@ -15,6 +15,7 @@ import msgspec
 from signet_actors.domain.extraction.facts import EntityTriple, RejectedFact
 from signet_actors.domain.extraction.proposals import Proposal
 from signet_actors.domain.jobs import PoisonJobs
+from signet_actors.operations.requeue import NotRequeued
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import KeyedRequest, Message, Principal, Request
 
@@ -91,21 +92,11 @@ class ReleaseJobs(Request[JobsReleased], frozen=True, tag="writer.release_jobs")
     reason: str
 
 
-class RequeueRefused(msgspec.Struct, frozen=True):
-    """Why a job was not requeued.
-
-    ``reason``: not_found, not_dead, requeued_before, memory_gone, already_waiting.
-    """
-
-    job_id: str
-    reason: str
-
-
 class JobsRequeued(Message, frozen=True, tag="writer.jobs_requeued"):
     """The dead jobs that were requeued with all their attempts, and those that were not; ``more`` may be left."""
 
     requeued: list[str]
-    refused: list[RequeueRefused]
+    refused: list[NotRequeued]
     more: bool = False
 
 

@@ -5,9 +5,8 @@ Source: memory-pipeline.txt "Retention Worker"; architecture.txt "/api/repair/re
 
 from __future__ import annotations
 
-import msgspec
-
 from signet_actors.domain.workspace_git import GitAction, GitExchange, GitState
+from signet_actors.operations.backup import BackupReply
 from signet_actors.operations.status import RetentionReport
 from signet_actors.protocol.message import Failure, Message, Request
 from signet_actors.protocol.writer import Purged
@@ -44,44 +43,8 @@ class GetRetentionStatus(Request[RetentionStatus], frozen=True, tag="retention.g
     """Ask how the last sweep went and when the next one is due."""
 
 
-class BackupFile(msgspec.Struct, frozen=True):
-    """A verified backup on disk. ``made_ms``: wall clock, milliseconds since the epoch."""
-
-    name: str
-    made_ms: int
-    schema: int
-    size_bytes: int
-
-
-class BackupOutcome(msgspec.Struct, frozen=True):
-    """How the backup ``name`` ended: ``ok`` if it was verified and is kept, else ``detail`` says why not.
-
-    ``findings`` are the defects found in the copy, each ``(kind, text)``. The copy holds the database's pages
-    unchanged, so the database has the same defects.
-    """
-
-    name: str
-    ok: bool
-    detail: str | None
-    findings: list[tuple[str, str]]
-    memories: int
-    ended_ms: int
-
-
-class BackupState(Message, frozen=True, tag="retention.backup_state"):
-    """``running`` names the backup in progress, ``phase`` is copying or verifying; ``backups`` newest first.
-
-    ``queued``: another backup follows, because it was requested when the copy in progress may have been complete.
-    """
-
-    running: str | None
-    phase: str | None
-    pages: int
-    remaining: int
-    last: BackupOutcome | None
-    backups: list[BackupFile]
-    directory: str
-    queued: bool = False
+class BackupState(BackupReply, Message, frozen=True, tag="retention.backup_state"):
+    """The backups, and how far the one in progress is."""
 
 
 class BackUpNow(Request[BackupState], frozen=True, tag="retention.back_up_now"):

@@ -13,9 +13,10 @@ import msgspec
 from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
 from signet_actors.operations.forget import ForgetCandidate
+from signet_actors.operations.jobs import JobReply
 from signet_actors.operations.memories import HistoryItem
 from signet_actors.protocol.embeddings import ExportEmbeddings, GetEmbeddingHealth
-from signet_actors.protocol.memories import Filters, Job, Memory, ReadScope, Wording
+from signet_actors.protocol.memories import Filters, Memory, ReadScope, Wording
 from signet_actors.protocol.message import Message, Request, replies_to
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus
 from signet_actors.protocol.sessions import SessionQuery
@@ -318,7 +319,7 @@ class GetHistory(Request[HistoryFound], frozen=True, tag="searcher.get_history")
 class JobFound(Message, frozen=True, tag="searcher.job_found"):
     """The job, or None."""
 
-    job: Job | None
+    job: JobReply | None
 
 
 class GetJob(Request[JobFound], frozen=True, tag="searcher.get_job"):

@@ -19,10 +19,10 @@ from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.gateway.status.metrics import METRICS
 from signet_actors.gateway.status.request_metrics import UNROUTED
 from signet_actors.operations.metrics import METRICS_MEDIA_TYPE
-from signet_actors.operations.pipeline import UsageReport
+from signet_actors.operations.pipeline import JobRunnerReport, UsageReport
 from signet_actors.protocol.control import RESTARTING, UP, ChildState, TreeChanged
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
-from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, JobRunnerState
+from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, KindQueue, PipelineStatus
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
 from tests.actor.test_gateway_edge_limits import Gate
@@ -126,7 +126,7 @@ def with_pipeline(edge: RunningEdge) -> None:
         ChildState("extractor", "extractor", UP, 1, 0, 22, counters={"extract_failed": 2, "extract_running": 1}),
     ]
     edge.bus.tree = TreeChanged([*EVERYBODY_UP, *workers])
-    runners = [JobRunnerState("extract", 4, 1, "ollama is away", done=7, failed=2, returned=1)]
+    runners = [JobRunnerReport("extract", 4, 1, "ollama is away", done=7, failed=2, returned=1, fenced=0)]
     edge.bus.answers |= {
         GetStoreStats: STATS,
         GetPipelineStatus: PIPELINE,

@@ -35,12 +35,13 @@ from signet_actors.gateway.status.request_metrics import RequestMetrics
 from signet_actors.operations.batch_modify import MODIFY_MEMORIES
 from signet_actors.operations.forget import FORGET_MEMORIES
 from signet_actors.operations.memory_changes import RECOVER_MEMORY
-from signet_actors.operations.pipeline import DeadReport, UsageReport
+from signet_actors.operations.pipeline import DeadReport, JobRunnerReport, UsageReport
 from signet_actors.operations.recall import RECALL, SEARCH
 from signet_actors.operations.remember import REMEMBER
+from signet_actors.operations.requeue import NotRequeued
 from signet_actors.protocol.control import RESTARTING, ChildState, TreeChanged
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
-from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, JobRunnerState
+from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Answered, Principal, message_of
 from signet_actors.protocol.pipeline import (
@@ -48,7 +49,6 @@ from signet_actors.protocol.pipeline import (
     JobsRequeued,
     RejectProposal,
     RequeueJobs,
-    RequeueRefused,
     ReviewDecided,
     RunUndone,
     UndoneProposal,
@@ -120,7 +120,7 @@ REPORT = ProviderReport(
 SELECTION = Selection("auto", "ollama", "qwen3:4b", "it answers", True, "", endpoint="http://127.0.0.1:11434")
 MODEL = ModelState(SELECTION, REPORT, DailyLimits(calls=100, tokens=0))
 NOBODY = ModelState(Selection("auto", "none", "", "Ollama is not there", False, "ollama pull qwen3:4b"), None)
-RUNNER = JobRunnerState("extract", 4, 1, "ollama is tried again in 9 s", done=7, failed=2, returned=1, fenced=1)
+RUNNER = JobRunnerReport("extract", 4, 1, "ollama is tried again in 9 s", done=7, failed=2, returned=1, fenced=1)
 RUN = RunReport(
     id="run-1",
     job_id="job-1",
@@ -371,17 +371,22 @@ ONE_WAITS = msgspec.structs.replace(STORE, queues=[KindQueue("extract", pending=
         (MODEL, RUNNER, "none", "1 job waits; waiting uses no attempts"),
         (
             ModelState(SELECTION, msgspec.structs.replace(REPORT, circuit=CircuitState.CLOSED)),
-            msgspec.structs.replace(RUNNER, paused_because=""),
+            msgspec.structs.replace(RUNNER, paused_because=None),
             "ollama",
             None,
         ),
-        (NOBODY, JobRunnerState("extract", 4, 0, "Ollama is not there"), "none", "extract: Ollama is not there"),
+        (
+            NOBODY,
+            msgspec.structs.replace(RUNNER, running=0, paused_because="Ollama is not there"),
+            "none",
+            "extract: Ollama is not there",
+        ),
     ],
 )
 def test_the_daemon_s_status_shows_the_provider_and_why_jobs_wait(
-    api: MemoryApi, model: ModelState, runner: JobRunnerState, effective: str, words: str | None
+    api: MemoryApi, model: ModelState, runner: JobRunnerReport, effective: str, words: str | None
 ) -> None:
-    off = JobRunnerState("prospective_index", 2, 0, "memory.pipelineV2.hints.enabled is false")
+    off = JobRunnerReport("prospective_index", 2, 0, "memory.pipelineV2.hints.enabled is false", 0, 0, 0, 0)
     api.bus.script |= {GetStoreStats: STATS, GetPipelineStatus: ONE_WAITS}
     api.bus.script[GetExtractorStatus] = ExtractorStatus("full", model, [runner, off], {})
     said = api.request("GET", "/api/status").json
@@ -490,7 +495,7 @@ def test_an_undo_of_unknown_outcome_is_a_504(api: MemoryApi) -> None:
 )
 @pytest.mark.parametrize("path", ["/api/pipeline/requeue", "/api/repair/requeue-dead"])
 def test_dead_jobs_are_requeued_by_id_by_kind_or_all(api: MemoryApi, path: str, body: Any, sent: RequeueJobs) -> None:
-    api.bus.script[RequeueJobs] = JobsRequeued(["a"], [RequeueRefused("b", "not_dead")], more=True)
+    api.bus.script[RequeueJobs] = JobsRequeued(["a"], [NotRequeued("b", "not_dead")], more=True)
     answer = api.request("POST", path, body)
     assert api.bus.only(RequeueJobs).body == sent
     assert answer.status == 200

@@ -16,6 +16,7 @@ from signet_actors.domain.backups import backup_name
 from signet_actors.domain.retention import CONFIRM_AFTER_MS, HOUR_MS, STEPS
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import ErrorCode
+from signet_actors.operations.backup import BackupFinding
 from signet_actors.protocol.backups import AdvanceBackup, BackupProgress, BackupVerification
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark, LeasesReaped, ReapLeases
@@ -857,7 +858,7 @@ def test_structural_damage_is_confirmed_by_a_second_copy_before_writes_are_refus
     assert vault.actor.counters()["scrub_findings"] == 1
     last = backups(vault).last
     assert last is not None
-    assert (last.ok, last.findings) == (False, [("structure", "page 7 is torn")])
+    assert (last.success, last.findings) == (False, [BackupFinding("structure", "page 7 is torn")])
 
 
 def test_a_copy_damaged_by_the_disk_does_not_stop_writes(vault: Room) -> None:

@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -32,9 +33,18 @@ SHORT_WAIT_MS: Final = 1000
 
 
 def fill(kind: type[T], source: msgspec.Struct, **others: Any) -> T:
-    """Return a ``kind`` with the fields of the same names in ``source``, and with ``others``."""
-    known = source.__struct_fields__
-    return kind(**{name: getattr(source, name) for name in kind.__struct_fields__ if name in known} | others)
+    """Return a ``kind`` with the fields of the same names in ``source``, and with ``others``.
+
+    None in ``source`` leaves out a field that may be absent.
+    """
+    known, absent = source.__struct_fields__, _may_be_absent(kind)
+    values = {name: getattr(source, name) for name in kind.__struct_fields__ if name in known}
+    return kind(**{name: value for name, value in values.items() if value is not None or name not in absent} | others)
+
+
+@cache
+def _may_be_absent(kind: type[msgspec.Struct]) -> frozenset[str]:
+    return frozenset(field.name for field in msgspec.structs.fields(kind) if field.default is UNSET)
 
 
 def joined_tags(tags: Sequence[str]) -> str | None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from msgspec import UNSET
-
 from signet_actors.errors import HTTP_STATUS, ErrorCode
+from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import HttpResponse
 from signet_actors.operations.memory_changes import Refusal
+from signet_actors.protocol.writer import Forgotten, Modified, Recovered
 
 RECOVERY_DAYS: Final = 30
 
@@ -45,22 +45,8 @@ def outcome_text(status: str, *, days: int = RECOVERY_DAYS) -> str:
     return OUTCOME_ERRORS[status].text.format(days=days)
 
 
-def outcome_response(
-    id: str,  # noqa: A002  the name in the body
-    status: str,
-    *,
-    current_version: int | None,
-    duplicate_memory_id: str | None = None,
-    days: int = RECOVERY_DAYS,
-) -> HttpResponse:
+def outcome_response(done: Modified | Forgotten | Recovered, *, days: int = RECOVERY_DAYS) -> HttpResponse:
     """Return the error response of PATCH, DELETE and recover, which also has id, status and currentVersion."""
-    code = OUTCOME_ERRORS[status].code
-    body = Refusal(
-        id=id,
-        status=status,
-        error=outcome_text(status, days=days),
-        code=code.value,
-        current_version=UNSET if current_version is None else current_version,
-        duplicate_memory_id=UNSET if duplicate_memory_id is None else duplicate_memory_id,
-    )
+    code = OUTCOME_ERRORS[done.status].code
+    body = fill(Refusal, done, error=outcome_text(done.status, days=days), code=code.value)
     return HttpResponse(body, status=HTTP_STATUS[code])

@@ -7,10 +7,9 @@ Source: docs/reliability.md R17, R18.
 
 from __future__ import annotations
 
-from signet_actors.domain.timestamps import iso
 from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
-from signet_actors.operations.backup import BACK_UP, LIST_BACKUPS, BackupEnd, BackupEntry, BackupFinding, BackupReply
+from signet_actors.operations.backup import BACK_UP, LIST_BACKUPS, BackupReply
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.message import Request
 from signet_actors.protocol.retention import BackUpNow, BackupState, GetBackups
@@ -30,30 +29,7 @@ async def backups(call: Call[NoFields]) -> HttpResponse:
 
 async def _ask(call: Call[NoFields], question: Request[BackupState]) -> HttpResponse:
     state = await call.state.bus.ask_retention(question, trace_id=call.trace_id, timeout_ms=ASK_MS)
-    return HttpResponse(_backup_reply(state))
-
-
-def _backup_reply(state: BackupState) -> BackupReply:
-    last = state.last
-    return fill(
-        BackupReply,
-        state,
-        pages_left=state.remaining,
-        last=None
-        if last is None
-        else BackupEnd(
-            name=last.name,
-            success=last.ok,
-            message=last.detail or "verified",
-            findings=[BackupFinding(kind, text) for kind, text in last.findings],
-            memories=last.memories,
-            ended_at=iso(last.ended_ms),
-        ),
-        backups=[
-            BackupEntry(name=file.name, made_at=iso(file.made_ms), schema_version=file.schema, bytes=file.size_bytes)
-            for file in state.backups
-        ],
-    )
+    return HttpResponse(fill(BackupReply, state))
 
 
 ROUTES: tuple[Route, ...] = (

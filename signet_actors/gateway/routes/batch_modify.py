@@ -14,6 +14,7 @@ from msgspec import UNSET
 from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.memory_ids import FullIds
+from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.http.write_errors import outcome_text
 from signet_actors.gateway.ingest import FieldRedactor, redacted, redaction_fields
@@ -102,14 +103,11 @@ def _invalid_result(item: object, error: InvalidRequest) -> ModifyResult:
 def _result(outcome: Modified, stored: Collection[str], *, redactions: Kinds) -> ModifyResult:
     applied = outcome.status in {"updated", "no_changes"}
     redaction = redaction_fields(redactions if applied else ())
-    return ModifyResult(
-        id=outcome.id,
-        status=outcome.status,
-        current_version=UNSET if outcome.current_version is None else outcome.current_version,
-        new_version=UNSET if outcome.new_version is None else outcome.new_version,
+    return fill(
+        ModifyResult,
+        outcome,
         content_changed=outcome.content_changed if applied else UNSET,
         embedded=(outcome.embedded or outcome.id in stored) if applied and outcome.content_changed else UNSET,
-        duplicate_memory_id=UNSET if outcome.duplicate_memory_id is None else outcome.duplicate_memory_id,
         redacted=redaction.redacted,
         redactions=redaction.redactions,
         error=UNSET if applied else outcome_text(outcome.status),

@@ -20,6 +20,7 @@ from signet_actors.domain.confirm import ConfirmCheck, check_confirm_token, conf
 from signet_actors.domain.forget_budget import CONFIRM_ABOVE, needs_confirmation, recently_deleted
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError
+from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
 from signet_actors.gateway.http.write_errors import OUTCOME_ERRORS, outcome_text
 from signet_actors.operations.forget import (
@@ -260,15 +261,8 @@ def _problem(
 
 
 def _result(outcome: Forgotten) -> ForgetResult:
-    return ForgetResult(
-        id=outcome.id,
-        status=outcome.status,
-        current_version=UNSET if outcome.current_version is None else outcome.current_version,
-        new_version=UNSET if outcome.new_version is None else outcome.new_version,
-        error=outcome_text(outcome.status)
-        if outcome.status != "deleted" and outcome.status in OUTCOME_ERRORS
-        else UNSET,
-    )
+    refused = outcome.status != "deleted" and outcome.status in OUTCOME_ERRORS
+    return fill(ForgetResult, outcome, error=outcome_text(outcome.status) if refused else UNSET)
 
 
 ROUTES: tuple[Route, ...] = serve(FORGET_MEMORIES, forget)

@@ -5,11 +5,9 @@ Source: docs/compatibility.md "Reading memories".
 
 from __future__ import annotations
 
-import msgspec
-
 from signet_actors.errors import NotFound
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
-from signet_actors.operations.jobs import GET_JOB, JobReply
+from signet_actors.operations.jobs import GET_JOB
 from signet_actors.operations.request_fields import AgentFields
 from signet_actors.protocol.searcher import GetJob
 
@@ -20,15 +18,7 @@ async def get_job(call: Call[AgentFields]) -> HttpResponse:
     job = found.job
     if job is None or (job.memory_id is None and not await call.is_owner()):
         raise NotFound("Job not found")
-    return HttpResponse(
-        JobReply(
-            **msgspec.structs.asdict(job),
-            attempt_count=job.attempts,
-            last_error=job.error,
-            last_error_code=None,
-            next_attempt_at=None,
-        )
-    )
+    return HttpResponse(job)
 
 
 ROUTES: tuple[Route, ...] = serve(GET_JOB, get_job)

@@ -101,7 +101,6 @@ def _listed(memory: Memory, state: GatewayState) -> ListedMemory:
         ListedMemory,
         memory,
         tags=joined_tags(memory.tags),
-        deleted_at=UNSET if deleted_at is None else deleted_at,
         recoverable_until=UNSET if deleted_at is None else moved(deleted_at, kept),
         source_path=memory.source_path or UNSET,
     )

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from signet_actors.domain.memories import importance_to_store
 from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.errors import InvalidRequest
+from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.http.write_errors import outcome_response
 from signet_actors.gateway.ingest import embed_texts, prepare_text, redaction_fields
@@ -45,21 +46,13 @@ async def patch_memory(call: Call[PatchRequest]) -> HttpResponse:
         frames=frames,
     )
     if done.status not in {"updated", "no_changes"}:
-        return outcome_response(
-            done.id,
-            done.status,
-            current_version=done.current_version,
-            duplicate_memory_id=done.duplicate_memory_id,
-        )
+        return outcome_response(done)
     embedded = done.embedded or done.id in await wait_stored(call, unembedded_versions([done]))
     redaction = redaction_fields(redactions + call.redactions)
     return HttpResponse(
-        PatchReply(
-            id=done.id,
-            status="updated" if done.status == "updated" else "no_changes",
-            current_version=_or_unset(done.current_version),
-            new_version=_or_unset(done.new_version),
-            content_changed=done.content_changed,
+        fill(
+            PatchReply,
+            done,
             embedded=embedded if done.content_changed else UNSET,
             other_parts=done.parts or UNSET,
             redacted=redaction.redacted,
@@ -129,14 +122,13 @@ async def delete_memory(call: Call[DeleteRequest]) -> HttpResponse:
         )
     )
     if done.status != "deleted":
-        return outcome_response(done.id, done.status, current_version=done.current_version)
+        return outcome_response(done)
     parts = {*done.facts, *done.parts}
     saying = await find_saying(call, (done.id, *(done.facts if call.request.whole else ())))
     return HttpResponse(
-        DeleteReply(
-            id=done.id,
-            current_version=_or_unset(done.current_version),
-            new_version=_or_unset(done.new_version),
+        fill(
+            DeleteReply,
+            done,
             forgotten_with=done.facts or UNSET,
             other_parts=done.parts or UNSET,
             said_by=[each for each in saying.memories if each not in parts] or UNSET,
@@ -159,26 +151,8 @@ async def recover_memory(call: Call[RecoverRequest]) -> HttpResponse:
         )
     )
     if done.status != "recovered":
-        return outcome_response(
-            done.id,
-            done.status,
-            current_version=done.current_version,
-            duplicate_memory_id=done.duplicate_memory_id,
-            days=done.retention_days,
-        )
-    return HttpResponse(
-        RecoverReply(
-            id=done.id,
-            retention_days=done.retention_days,
-            current_version=_or_unset(done.current_version),
-            new_version=_or_unset(done.new_version),
-            recovered_with=done.facts or UNSET,
-        )
-    )
-
-
-def _or_unset(version: int | None) -> int | UnsetType:
-    return UNSET if version is None else version
+        return outcome_response(done, days=done.retention_days)
+    return HttpResponse(fill(RecoverReply, done, recovered_with=done.facts or UNSET))
 
 
 ROUTES: tuple[Route, ...] = (

@@ -36,7 +36,6 @@ from signet_actors.operations.pipeline import (
     CallsReport,
     FactFigures,
     Figures,
-    JobRunnerReport,
     KindReport,
     ModelReport,
     ModelReports,
@@ -49,10 +48,7 @@ from signet_actors.operations.pipeline import (
 )
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.control import UP, ChildState
-from signet_actors.protocol.extractor import JobRunnerState
-from signet_actors.protocol.pipeline_queries import (
-    KindQueue,
-)
+from signet_actors.protocol.pipeline_queries import KindQueue
 
 _OF_SESSIONS: Final = (SUMMARIZE, SCORE_SESSION)
 _MODES: Final = {
@@ -107,7 +103,7 @@ def render(snapshot: DaemonSnapshot) -> PipelineStatusReply:
         },
         jobs=None if jobs is None else [_kind(queue, now_ms) for queue in jobs],
         dead=None if status is None else status.dead_causes,
-        lanes=None if extractor is None else [_runner(runner) for runner in extractor.runners],
+        lanes=None if extractor is None else extractor.runners,
         providers=ModelReports(extraction=_model(models["extraction"]), decision=_model(models["decision"])),
         budgets=_budgets(models, usage),
         usage_today=usage,
@@ -166,11 +162,6 @@ def _kind(queue: KindQueue, now_ms: int) -> KindReport:
         oldest_pending_age_sec=age_s(queue.oldest_pending_at, now_ms),
         oldest_lease_age_sec=age_s(queue.oldest_lease_at, now_ms),
     )
-
-
-def _runner(runner: JobRunnerState) -> JobRunnerReport:
-    report = msgspec.convert(runner, JobRunnerReport, from_attributes=True)
-    return msgspec.structs.replace(report, paused_because=runner.paused_because or None)
 
 
 def _model(model: ModelState | None) -> ModelReport | None:

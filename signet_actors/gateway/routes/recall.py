@@ -291,34 +291,23 @@ def _result(row: RecalledRow, cut: int, *, already_recalled: bool, session_key: 
     truncated, content, time = length > cut, row.content, row.time
     if time is not None and row.source.startswith(TIMELINE_SOURCE):
         cut, truncated = TIMELINE_CHARS - len(TRUNCATED), length > TIMELINE_CHARS
-    return RecallResult(
-        id=row.id,
+    when: dict[str, str | None] = {}
+    if time is not None:
+        when = {"temporal_facet": time.facet, "temporal_start_at": time.start, "temporal_end_at": time.end}
+        when |= {"subject_type": time.subject_type, "subject_id": time.subject_id}
+    return fill(
+        RecallResult,
+        row,
         content=content[:cut] + TRUNCATED if truncated else content,
         content_length=length,
         truncated=truncated,
         score=round(row.score, 4),
-        relevance=row.relevance,
-        source=row.source,
-        type=row.type,
         tags=joined_tags(row.tags),
-        pinned=row.pinned,
-        importance=row.importance,
-        who=row.who,
-        project=row.project,
-        scope=row.scope,
-        visibility=row.visibility,
-        created_at=row.created_at,
-        temporal_facet=UNSET if time is None else time.facet,
-        temporal_start_at=UNSET if time is None else time.start,
-        temporal_end_at=UNSET if time is None else time.end,
-        subject_type=UNSET if time is None else time.subject_type,
-        subject_id=UNSET if time is None else time.subject_id,
         already_recalled=already_recalled,
-        explanation=UNSET if row.explanation is None else row.explanation,
         session_key=session_key,
         source_type=_origin(row.source_type),
         source_path=row.source_path or UNSET,
-        newer_id=UNSET if row.newer_id is None else row.newer_id,
+        **when,
     )
 
 

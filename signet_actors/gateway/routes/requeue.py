@@ -9,7 +9,7 @@ from typing import Final
 
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
-from signet_actors.operations.requeue import REQUEUE, NotRequeued, RequeueReply, RequeueRequest
+from signet_actors.operations.requeue import REQUEUE, RequeueReply, RequeueRequest
 from signet_actors.protocol.pipeline import JobsRequeued, RequeueJobs
 
 REQUEUE_ACTION: Final = "requeueDeadJobs"
@@ -24,7 +24,7 @@ async def requeue(call: Call[RequeueRequest]) -> HttpResponse:
             affected=len(done.requeued),
             message=requeue_message(done),
             requeued=done.requeued,
-            refused=[NotRequeued(one.job_id, one.reason) for one in done.refused],
+            refused=done.refused,
             more=done.more,
         )
     )

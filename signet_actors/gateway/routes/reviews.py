@@ -6,13 +6,12 @@ Source: docs/compatibility.md "Review queue"; docs/decisions.md 16.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, cast
-
-from msgspec import UNSET
+from typing import Any, Final
 
 from signet_actors.domain.permissions import PERSON_ACTOR_TYPE
 from signet_actors.errors import HTTP_STATUS, ErrorCode
 from signet_actors.features.reviews.api import APPROVE, REJECT, ReviewRefusal, ReviewReply, ReviewRequest
+from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, Handler, HttpResponse
 from signet_actors.gateway.http.write_errors import OutcomeError
 from signet_actors.operations.operation import Operation
@@ -57,37 +56,16 @@ async def reject(call: Call[ReviewRequest]) -> HttpResponse:
 
 async def _decide(call: Call[ReviewRequest], decision: type[ApproveProposal | RejectProposal]) -> HttpResponse:
     done = await call.ask_writer(
-        decision(
-            id=call.path["id"],
-            principal=call.principal,
-            reason=call.request.reason or "",
-            read=call.read,
-        )
+        decision(id=call.path["id"], principal=call.principal, reason=call.request.reason or "", read=call.read)
     )
     if done.status not in {"approved", "rejected"}:
         return _refusal(done)
-    return HttpResponse(
-        ReviewReply(
-            id=done.id,
-            status=cast("Any", done.status),
-            already=done.already,
-            memory_id=UNSET if done.memory_id is None else done.memory_id,
-            current_version=UNSET if done.current_version is None else done.current_version,
-            new_version=UNSET if done.new_version is None else done.new_version,
-        )
-    )
+    return HttpResponse(fill(ReviewReply, done))
 
 
 def _refusal(done: ReviewDecided) -> HttpResponse:
     refused = _REFUSALS.get(done.status, _OTHER_REFUSAL)
-    body = ReviewRefusal(
-        id=done.id,
-        status=done.status,
-        error=refused.text,
-        code=refused.code.value,
-        memory_id=UNSET if done.memory_id is None else done.memory_id,
-        current_version=UNSET if done.current_version is None else done.current_version,
-    )
+    body = fill(ReviewRefusal, done, error=refused.text, code=refused.code.value)
     return HttpResponse(body, status=HTTP_STATUS[refused.code])
 
 

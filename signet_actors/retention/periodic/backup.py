@@ -21,9 +21,10 @@ from signet_actors.config.workspace import DATABASE_NAME
 from signet_actors.domain.backups import SPARE_BYTES, backup_name, newest_first, parse_backup_name, surplus
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode
+from signet_actors.operations.backup import BackupEnd, BackupEntry, BackupFinding
 from signet_actors.protocol.backups import AdvanceBackup, BackupProgress, BackupVerification
 from signet_actors.protocol.message import Failure
-from signet_actors.protocol.retention import BackupFile, BackupOutcome, BackupState
+from signet_actors.protocol.retention import BackupState
 from signet_actors.protocol.writer import GetWriterStatus, ReportDamage
 from signet_actors.retention.work_process import Work
 from signet_actors.retention.writer_ref import ASK_TIMEOUT_MS, WriterRef
@@ -77,7 +78,7 @@ class Backup:
         self._is_recheck = False
         self._copy_begun = False
         self._queued = False
-        self._last: BackupOutcome | None = None
+        self._last: BackupEnd | None = None
         self.findings: tuple[str, ...] = ()
         self.problem: str | None = self._unusable()
         self.made = 0
@@ -151,7 +152,7 @@ class Backup:
             running=self._name,
             phase=None if self._name is None else "copying" if self._checking is None else "verifying",
             pages=self._progress.pages if self._progress else 0,
-            remaining=self._progress.remaining if self._progress else 0,
+            pages_left=self._progress.remaining if self._progress else 0,
             last=self._last,
             backups=self._backups(),
             directory=str(self._directory),
@@ -227,14 +228,15 @@ class Backup:
             self._delete(old)
         self._sweep_partials()
         self._log.info("backup_completed", name=name, memories=memories)
-        self._end(BackupOutcome(name, True, None, [], memories, self._clock.wall_ms()))
+        self._end(BackupEnd(name, True, "verified", [], memories, iso(self._clock.wall_ms())))
         self.due_ns = self._next_ns(at_least_ms=POLL_MS)
         self._begin_queued()
 
     def _failed(self, name: str, why: str, findings: list[tuple[str, str]] | None = None) -> None:
         self.problem = why
         self._log.warning("backup_failed", name=name, detail=why)
-        self._end(BackupOutcome(name, False, why, findings or [], 0, self._clock.wall_ms()))
+        defects = [BackupFinding(*finding) for finding in findings or ()]
+        self._end(BackupEnd(name, False, why, defects, 0, iso(self._clock.wall_ms())))
         self.due_ns = self._clock.monotonic_ns() + RETRY_MS * 1_000_000 if self._config.backup.interval_ms else NEVER_NS
         self._begin_queued()
 
@@ -243,7 +245,7 @@ class Backup:
         if self._queued:
             self.due_ns = self._clock.monotonic_ns()
 
-    def _end(self, outcome: BackupOutcome) -> None:
+    def _end(self, outcome: BackupEnd) -> None:
         self._last = outcome
         self._name = self._progress = None
 
@@ -294,12 +296,12 @@ class Backup:
             if partial and parse_backup_name(target) is not None:
                 self._delete(name)
 
-    def _backups(self) -> list[BackupFile]:
+    def _backups(self) -> list[BackupEntry]:
         found = []
         for backup in newest_first(self._names()):
             try:
                 size = (self._directory / backup.name).stat().st_size
             except OSError:
                 continue
-            found.append(BackupFile(backup.name, backup.made_ms, backup.schema, size))
+            found.append(BackupEntry(backup.name, iso(backup.made_ms), backup.schema, size))
         return found

@@ -10,12 +10,14 @@ from typing import Final
 
 import msgspec
 
+from signet_actors.operations.jobs import JobReply
 from signet_actors.operations.pipeline import DeadReport
-from signet_actors.protocol.memories import Job
 from signet_actors.store.engine import Snapshot
 
-_JOB = ", ".join(f"j.{name}" for name in Job.__struct_fields__)
-_BY_ID = f"SELECT j.payload, {_JOB} FROM memory_jobs j WHERE j.id = :id"
+_BY_ID = (
+    "SELECT payload, id, memory_id, document_id, job_type, status, attempts, attempts, max_attempts, NULL, error, NULL,"
+    " error, leased_at, completed_at, failed_at, created_at, updated_at FROM memory_jobs WHERE id = :id"
+)
 _COUNT_IN_STATE: Final = {
     "pending": "SELECT count(*) FROM memory_jobs WHERE status = 'pending'",
     "leased": "SELECT count(*) FROM memory_jobs WHERE status = 'leased'",
@@ -62,13 +64,13 @@ class _Owner(msgspec.Struct):
     agent_id: str | None = None
 
 
-def by_id(snapshot: Snapshot, job_id: str) -> tuple[Job, str | None] | None:
+def by_id(snapshot: Snapshot, job_id: str) -> tuple[JobReply, str | None] | None:
     """Return the job and, if it is about a session, whose; None if there is none with this id, whoever may read it."""
     row = snapshot.one(_BY_ID, {"id": job_id})
     if row is None:
         return None
     owner = None if row[0] is None else msgspec.json.decode(row[0], type=_Owner).agent_id
-    return Job(*row[1:]), owner
+    return JobReply(*row[1:]), owner
 
 
 def count_by_state(snapshot: Snapshot) -> dict[str, int]:

@@ -30,13 +30,13 @@ from signet_actors.domain.jobs import (
 )
 from signet_actors.domain.memories import DERIVED
 from signet_actors.domain.timestamps import iso
+from signet_actors.operations.requeue import NotRequeued
 from signet_actors.protocol.leases import LeasesReaped, ReapLeases
 from signet_actors.protocol.pipeline import (
     JobsReconciled,
     JobsRequeued,
     ReconcileJobs,
     RequeueJobs,
-    RequeueRefused,
 )
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import jobs as job_rows
@@ -226,11 +226,11 @@ def requeue(context: CommandContext, command: RequeueJobs) -> JobsRequeued:
         rows = job_rows.dead(context.tx, command.kinds, limit + 1)
     answer = JobsRequeued([], [], more=len(rows) > limit)
     found = {row.id for row in rows}
-    answer.refused.extend(RequeueRefused(job_id, "not_found") for job_id in command.ids if job_id not in found)
+    answer.refused.extend(NotRequeued(job_id, "not_found") for job_id in command.ids if job_id not in found)
     for seq, job_id, kind, memory_id, status, requeues in rows[:limit]:
         refusal = _refusal(context, kind, memory_id, status)
         if refusal is not None:
-            answer.refused.append(RequeueRefused(job_id, refusal))
+            answer.refused.append(NotRequeued(job_id, refusal))
             continue
         state = advance(JobState(status), JobEvent.REQUEUE)
         job_rows.requeue(context.tx, seq, status=state, requeues=requeues + 1, now=context.now)
