@@ -55,23 +55,18 @@ class JobKind(Protocol):
 
     def slots(self, config: Config) -> int:
         """Return how many jobs of this kind may run at once."""
-        ...
 
     def pause(self, config: Config) -> Pause | None:
         """Return why no job may be taken now, None if jobs may be taken."""
-        ...
 
     def limit(self) -> int:
         """Return how many jobs may run at once in the present state of the model; at most ``slots``."""
-        ...
 
     def healthy_since(self, moment_ns: int) -> bool:
         """Return True if the model or embedder has answered a call after ``moment_ns`` (monotonic)."""
-        ...
 
     async def work(self, run: JobRun) -> None:
         """Work on the job and report its result through ``run``."""
-        ...
 
 
 def include_poison_jobs() -> PoisonJobs:

@@ -23,11 +23,9 @@ class Work(Protocol[ResultT_co]):
 
     def poll(self) -> ResultT_co | None:
         """Return the result, or None while the work goes on."""
-        ...
 
     def stop(self) -> None:
         """End it, and discard its result."""
-        ...
 
 
 class WorkProcess(Generic[ResultT]):

@@ -20,4 +20,3 @@ class WriterRef(Protocol):
 
     def ask(self, request: Request[R], *, timeout_ms: int, trace_id: str | None = None) -> R | Failure:
         """Return the writer's reply, or a failure if there is none."""
-        ...
