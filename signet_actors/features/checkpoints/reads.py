@@ -13,18 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from signet_actors.domain.text_cut import ends_of
-from signet_actors.features.checkpoints.api import (
-    LIST,
-    LIST_SESSION,
-    Checkpoint,
-    CheckpointsReply,
-    FindRecovery,
-    LastTurns,
-    ProjectCheckpointsRequest,
-    RecoveryFound,
-    SessionCheckpointsRequest,
-    StoredCheckpoint,
-)
+from signet_actors.features.checkpoints import api
 from signet_actors.features.checkpoints.rules import normalized_project, tells_work
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Asked
@@ -33,13 +22,15 @@ from signet_actors.store.read_policy import conjunction, readable_in_any_scope
 from signet_actors.store.reads.transcripts import last_turns, readable_transcript
 
 
-def _columns(of: type[Checkpoint]) -> str:
+def _columns(of: type[api.Checkpoint]) -> str:
     return ", ".join('m."trigger"' if name == "trigger" else f"m.{name}" for name in of.__struct_fields__)
 
 
-_LIST: Final = f"SELECT {_columns(Checkpoint)} FROM session_checkpoints m WHERE {{}} ORDER BY m.seq DESC LIMIT :limit"
+_LIST: Final = (
+    f"SELECT {_columns(api.Checkpoint)} FROM session_checkpoints m WHERE {{}} ORDER BY m.seq DESC LIMIT :limit"
+)
 _NEWEST: Final = (
-    f"SELECT {_columns(StoredCheckpoint)} FROM session_checkpoints m WHERE m.agent_id = :agent_id AND {{}}"
+    f"SELECT {_columns(api.StoredCheckpoint)} FROM session_checkpoints m WHERE m.agent_id = :agent_id AND {{}}"
     " ORDER BY m.seq DESC LIMIT 1"
 )
 
@@ -87,57 +78,59 @@ class ActiveSession(NamedTuple):
     bypassed: int = 0
 
 
-def of_project(snapshot: Snapshot, asked: Asked[ProjectCheckpointsRequest]) -> CheckpointsReply:
+def of_project(snapshot: Snapshot, asked: Asked[api.ProjectCheckpointsRequest]) -> api.CheckpointsReply:
     """Return the checkpoints of a project that the caller may read."""
     return _listed(snapshot, asked, "m.project_normalized = :value", normalized_project(asked.request.project))
 
 
-def of_session(snapshot: Snapshot, asked: Asked[SessionCheckpointsRequest]) -> CheckpointsReply:
+def of_session(snapshot: Snapshot, asked: Asked[api.SessionCheckpointsRequest]) -> api.CheckpointsReply:
     """Return the checkpoints of a session that the caller may read; none if it is not known."""
     return _listed(snapshot, asked, "m.session_key = :value", asked.caller.session_key)
 
 
-def _listed(snapshot: Snapshot, asked: Asked[Any], condition: str, value: str | None) -> CheckpointsReply:
+def _listed(snapshot: Snapshot, asked: Asked[Any], condition: str, value: str | None) -> api.CheckpointsReply:
     policy = readable_in_any_scope(snapshot, asked.caller.agent_id)
     where, bindings = conjunction((condition, {"value": value}), policy)
     rows = snapshot.rows(_LIST.format(where), {**bindings, "limit": asked.request.limit})
-    return CheckpointsReply([Checkpoint(*row) for row in rows], len(rows))
+    return api.CheckpointsReply([api.Checkpoint(*row) for row in rows], len(rows))
 
 
 def newest(
     snapshot: Snapshot, agent_id: str, *, session_key: str | None = None, project: str | None = None
-) -> StoredCheckpoint | None:
+) -> api.StoredCheckpoint | None:
     """Return the agent's own newest checkpoint of the normalized project, or of the session one that tells anything."""
     where, value = ("m.project_normalized = :value", project)
     if session_key is not None:
         where, value = f"m.session_key = :value AND {_TELLS}", session_key
     row = snapshot.one(_NEWEST.format(where), {"agent_id": agent_id, "value": value})
-    return None if row is None else StoredCheckpoint(*row)
+    return None if row is None else api.StoredCheckpoint(*row)
 
 
-def recovery(snapshot: Snapshot, query: FindRecovery, without: Without) -> RecoveryFound:
+def recovery(snapshot: Snapshot, query: api.FindRecovery, without: Without) -> api.RecoveryFound:
     """Return the checkpoint of the session that goes on and the end of its transcript.
 
     ``without`` returns a text without what was forgotten, also of what answers the text before it.
     """
     if not query.same_session:
-        return RecoveryFound() if query.project is None else _of_last_session(snapshot, query, query.project, without)
+        return (
+            api.RecoveryFound() if query.project is None else _of_last_session(snapshot, query, query.project, without)
+        )
     if query.session_key is None:
-        return RecoveryFound()
+        return api.RecoveryFound()
     found = readable_transcript(snapshot, query.session_key, ReadScope(query.agent_id))
     end = None
     if found is not None and found[1].agent_id == query.agent_id:
         session = ActiveSession(query.session_key, found[1].updated_at, found[1].harness)
         end = _end_of(snapshot, session, found[0], without, _OWN_TURNS)
-    return RecoveryFound(_cleaned(newest(snapshot, query.agent_id, session_key=query.session_key), without), end)
+    return api.RecoveryFound(_cleaned(newest(snapshot, query.agent_id, session_key=query.session_key), without), end)
 
 
-def _of_last_session(snapshot: Snapshot, query: FindRecovery, project: str, without: Without) -> RecoveryFound:
+def _of_last_session(snapshot: Snapshot, query: api.FindRecovery, project: str, without: Without) -> api.RecoveryFound:
     """Return what is stored of the session of the project that was active last, of those that say what was done.
 
     If none does, a session of one prompt counts: without it the next session would know nothing.
     """
-    little = RecoveryFound()
+    little = api.RecoveryFound()
     agent_id = query.agent_id
     bindings = {"agent_id": agent_id, "project": project, "since": query.since, "limit": _SESSIONS}
     sessions = [ActiveSession(*row) for row in snapshot.rows(_ACTIVE, bindings)]
@@ -150,19 +143,19 @@ def _of_last_session(snapshot: Snapshot, query: FindRecovery, project: str, with
         checkpoint = _cleaned(newest(snapshot, agent_id, session_key=session.session_key), without)
         if session.session_key == query.session_key:
             if checkpoint is not None and not checkpoint.ended:
-                return RecoveryFound(checkpoint)
+                return api.RecoveryFound(checkpoint)
             continue
         if session.summary is not None and session.ended:
-            return RecoveryFound(summary=session.summary)
+            return api.RecoveryFound(summary=session.summary)
         end = None if session.transcript is None else _end_of(snapshot, session, session.transcript, without)
-        found = RecoveryFound(checkpoint, end)
+        found = api.RecoveryFound(checkpoint, end)
         if tells_work([] if end is None else end.turns, "" if checkpoint is None else checkpoint.digest):
             return found
-        little = found if little == RecoveryFound() else little
+        little = found if little == api.RecoveryFound() else little
     return little
 
 
-def _cleaned(checkpoint: StoredCheckpoint | None, without: Without) -> StoredCheckpoint | None:
+def _cleaned(checkpoint: api.StoredCheckpoint | None, without: Without) -> api.StoredCheckpoint | None:
     """Return the checkpoint without the sentences that say what was forgotten."""
     if checkpoint is None:
         return None
@@ -175,7 +168,7 @@ def _cleaned(checkpoint: StoredCheckpoint | None, without: Without) -> StoredChe
 
 def _end_of(
     snapshot: Snapshot, session: ActiveSession, transcript: int, without: Without, count: int = _TURNS
-) -> LastTurns:
+) -> api.LastTurns:
     said: list[tuple[str, str]] = []
     asked = ""
     for turn in last_turns(snapshot, transcript, count):
@@ -185,7 +178,7 @@ def _end_of(
             left = without(text, "\n".join((*before, asked) if turn.role == "assistant" else before))
             asked = text if turn.role == "user" else asked
             said += [(turn.role, left)] if left else []
-    return LastTurns(session.session_key, session.harness, session.active_at, said, session.ended)
+    return api.LastTurns(session.session_key, session.harness, session.active_at, said, session.ended)
 
 
-READS: Final = {LIST: of_project, LIST_SESSION: of_session}
+READS: Final = {api.LIST: of_project, api.LIST_SESSION: of_session}

@@ -13,17 +13,7 @@ import msgspec
 
 from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.errors import NotFound
-from signet_actors.features.runs.api import (
-    GET_RUN,
-    LIST_RUNS,
-    ListRunsRequest,
-    ProposalReport,
-    RejectedReport,
-    RelationReport,
-    RunListReply,
-    RunReply,
-    RunReport,
-)
+from signet_actors.features.runs import api
 from signet_actors.operations.request_fields import AgentFields
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Asked
@@ -32,11 +22,11 @@ from signet_actors.store.read_policy import conjunction, readable, readable_in_a
 from signet_actors.store.reads import jobs
 from signet_actors.store.reads.proposals import filled, proposal_columns
 
-_RUN: Final = ", ".join(f"r.{name}" for name in RunReport.__struct_fields__)
+_RUN: Final = ", ".join(f"r.{name}" for name in api.RunReport.__struct_fields__)
 _ONE: Final = f"SELECT {_RUN} FROM pipeline_runs r JOIN memories m ON m.id = r.memory_id WHERE {{}}"
 _PAGE: Final = f"{_ONE} ORDER BY r.seq DESC LIMIT :limit OFFSET :offset"
 _PROPOSALS: Final = (
-    f"SELECT {proposal_columns(ProposalReport)} FROM memory_proposals p WHERE p.run_id = :run_id ORDER BY p.ordinal"
+    f"SELECT {proposal_columns(api.ProposalReport)} FROM memory_proposals p WHERE p.run_id = :run_id ORDER BY p.ordinal"
 )
 _counts = msgspec.json.Decoder(dict[str, int])
 
@@ -45,7 +35,7 @@ class _JobResult(msgspec.Struct, rename="camel"):
     """What of a job's result is read here."""
 
     entities: list[EntityTriple] = []
-    rejected: list[RejectedReport] = []
+    rejected: list[api.RejectedReport] = []
     rejected_counts: dict[str, int] = msgspec.field(default={}, name="turnedAway")
     warnings: list[str] = []
 
@@ -53,7 +43,7 @@ class _JobResult(msgspec.Struct, rename="camel"):
 _result = msgspec.json.Decoder(_JobResult)
 
 
-def list_runs(snapshot: Snapshot, asked: Asked[ListRunsRequest]) -> RunListReply:
+def list_runs(snapshot: Snapshot, asked: Asked[api.ListRunsRequest]) -> api.RunListReply:
     """Return a page of the runs over readable memories, newest first; with an id, of that memory in any scope."""
     page, caller = asked.request, asked.caller
     if page.memory_id is None:
@@ -62,10 +52,10 @@ def list_runs(snapshot: Snapshot, asked: Asked[ListRunsRequest]) -> RunListReply
         of_one = ("r.memory_id = :memory", {"memory": page.memory_id})
         where, bindings = conjunction(of_one, readable_in_any_scope(snapshot, caller.agent_id))
     rows = snapshot.rows(_PAGE.format(where), {**bindings, "limit": page.limit, "offset": page.offset})
-    return RunListReply([_run(row) for row in rows])
+    return api.RunListReply([_run(row) for row in rows])
 
 
-def get_run(snapshot: Snapshot, asked: Asked[AgentFields]) -> RunReply:
+def get_run(snapshot: Snapshot, asked: Asked[AgentFields]) -> api.RunReply:
     """Return the run with this id or of the job with this id, if the caller may read its memory in any scope."""
     policy = readable_in_any_scope(snapshot, asked.caller.agent_id)
     where, bindings = conjunction(("r.id = :id OR r.job_id = :id", {"id": asked.caller.path["run"]}), policy)
@@ -77,14 +67,14 @@ def get_run(snapshot: Snapshot, asked: Asked[AgentFields]) -> RunReply:
     if encoded is not None:
         with contextlib.suppress(msgspec.DecodeError):
             result = _result.decode(encoded)
-    proposals = [filled(ProposalReport, row) for row in snapshot.rows(_PROPOSALS, {"run_id": run.id})]
-    relations = msgspec.convert(result.entities, list[RelationReport], from_attributes=True)
-    return RunReply(run, proposals, relations, result.rejected, result.rejected_counts, result.warnings)
+    proposals = [filled(api.ProposalReport, row) for row in snapshot.rows(_PROPOSALS, {"run_id": run.id})]
+    relations = msgspec.convert(result.entities, list[api.RelationReport], from_attributes=True)
+    return api.RunReply(run, proposals, relations, result.rejected, result.rejected_counts, result.warnings)
 
 
-def _run(row: Sequence[Any]) -> RunReport:
-    values = dict(zip(RunReport.__struct_fields__, row, strict=True))
-    return RunReport(**{**values, "counts": _counts.decode(values["counts"])})
+def _run(row: Sequence[Any]) -> api.RunReport:
+    values = dict(zip(api.RunReport.__struct_fields__, row, strict=True))
+    return api.RunReport(**{**values, "counts": _counts.decode(values["counts"])})
 
 
-READS: Final = {LIST_RUNS: list_runs, GET_RUN: get_run}
+READS: Final = {api.LIST_RUNS: list_runs, api.GET_RUN: get_run}

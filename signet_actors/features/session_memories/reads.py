@@ -8,13 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from signet_actors.errors import NotFound
-from signet_actors.features.session_memories.api import (
-    SESSION_MEMORIES,
-    ListSessionMemoriesRequest,
-    SessionMemoriesReply,
-    SessionMemoryBody,
-    SessionMetrics,
-)
+from signet_actors.features.session_memories import api
 from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable_in_any_scope
@@ -39,7 +33,7 @@ _METRICS: Final = (
 )
 
 
-def listed(snapshot: Snapshot, asked: Asked[ListSessionMemoriesRequest]) -> SessionMemoriesReply:
+def listed(snapshot: Snapshot, asked: Asked[api.ListSessionMemoriesRequest]) -> api.SessionMemoriesReply:
     """Return a page in the order in which the session was offered the memories, and the metrics of all of them."""
     page, agent_id, session_key = asked.request, asked.caller.agent_id, asked.caller.session_key or ""
     where, bindings = conjunction(
@@ -47,12 +41,12 @@ def listed(snapshot: Snapshot, asked: Asked[ListSessionMemoriesRequest]) -> Sess
     )
     counts = snapshot.one(_METRICS.format(where), bindings)
     assert counts is not None, "an aggregate has one row"
-    metrics = SessionMetrics(*counts)
+    metrics = api.SessionMetrics(*counts)
     if not metrics.offered and sessions.context(snapshot, session_key, agent_id) is None:
         raise NotFound("Session not found")
     rows = snapshot.rows(_PAGE.format(where), {**bindings, "limit": page.limit, "offset": page.offset})
-    memories = [SessionMemoryBody(*(*row[:5], bool(row[5]), *row[6:])) for row in rows]
-    return SessionMemoriesReply(session_key, agent_id, memories, len(memories), metrics)
+    memories = [api.SessionMemoryBody(*(*row[:5], bool(row[5]), *row[6:])) for row in rows]
+    return api.SessionMemoriesReply(session_key, agent_id, memories, len(memories), metrics)
 
 
-READS: Final = {SESSION_MEMORIES: listed}
+READS: Final = {api.SESSION_MEMORIES: listed}

@@ -9,20 +9,7 @@ from typing import Final
 
 import msgspec
 
-from signet_actors.features.session_scores.api import (
-    CONTINUITY,
-    LATEST,
-    MAX_LISTED,
-    ContinuityReply,
-    ContinuityRequest,
-    ContinuityScore,
-    ContinuitySummary,
-    FindShown,
-    LatestContinuityReply,
-    LatestContinuityRequest,
-    ShownMemories,
-    ShownMemory,
-)
+from signet_actors.features.session_scores import api
 from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import readable_in_any_scope
@@ -33,7 +20,7 @@ _QUOTES_FORGOTTEN: Final = (
 )
 _COLUMNS: Final = ", ".join(
     f"CASE WHEN {_QUOTES_FORGOTTEN} THEN NULL ELSE s.reasoning END" if name == "reasoning" else f"s.{name}"
-    for name in ContinuityScore.__struct_fields__
+    for name in api.ContinuityScore.__struct_fields__
 )
 _LIST: Final = (
     f"SELECT {_COLUMNS} FROM session_scores s WHERE s.agent_id = :agent_id{{}} ORDER BY s.seq DESC LIMIT :limit"
@@ -51,38 +38,38 @@ _SHOWN: Final = (
 _BEST: Final = f"{_SHOWN} ORDER BY o.rank, o.created_at, m.id LIMIT :limit"
 
 
-def continuity(snapshot: Snapshot, asked: Asked[ContinuityRequest]) -> ContinuityReply:
+def continuity(snapshot: Snapshot, asked: Asked[api.ContinuityRequest]) -> api.ContinuityReply:
     """Return the agent's scores, the newest first, with their mean and trend."""
     wanted = asked.request
     where = "" if wanted.project is None else _OF_PROJECT
     scores = _listed(snapshot, where, asked.caller.agent_id, limit=wanted.limit, project=wanted.project)
     values = [score.score for score in scores]
-    summary = ContinuitySummary(
+    summary = api.ContinuitySummary(
         count=len(values),
         average=round(sum(values) / len(values), 4) if values else None,
         trend=round(values[0] - values[-1], 4) if values else None,
         latest=values[0] if values else None,
     )
-    return ContinuityReply(scores, summary)
+    return api.ContinuityReply(scores, summary)
 
 
-def latest(snapshot: Snapshot, asked: Asked[LatestContinuityRequest]) -> LatestContinuityReply:
+def latest(snapshot: Snapshot, asked: Asked[api.LatestContinuityRequest]) -> api.LatestContinuityReply:
     """Return the newest score of each project of the agent."""
-    return LatestContinuityReply(_listed(snapshot, _NEWEST_OF_PROJECT, asked.caller.agent_id, limit=MAX_LISTED))
+    return api.LatestContinuityReply(_listed(snapshot, _NEWEST_OF_PROJECT, asked.caller.agent_id, limit=api.MAX_LISTED))
 
 
-def shown(snapshot: Snapshot, query: FindShown) -> ShownMemories:
+def shown(snapshot: Snapshot, query: api.FindShown) -> api.ShownMemories:
     """Return the memories of the best ranks that the session was shown, and the number of all."""
     policy, bindings = readable_in_any_scope(snapshot, query.agent_id)
     bindings |= msgspec.structs.asdict(query)
     rows = snapshot.rows(_BEST.format("m.id, substr(m.content, 1, :chars)", policy), bindings)
     count = snapshot.value(_SHOWN.format("count(*)", policy), bindings)
-    return ShownMemories([ShownMemory(*row) for row in rows], count)
+    return api.ShownMemories([api.ShownMemory(*row) for row in rows], count)
 
 
-def _listed(snapshot: Snapshot, where: str, agent_id: str, **bindings: object) -> list[ContinuityScore]:
+def _listed(snapshot: Snapshot, where: str, agent_id: str, **bindings: object) -> list[api.ContinuityScore]:
     rows = snapshot.rows(_LIST.format(where), {"agent_id": agent_id, **bindings})
-    return [ContinuityScore(*row) for row in rows]
+    return [api.ContinuityScore(*row) for row in rows]
 
 
-READS: Final = {CONTINUITY: continuity, LATEST: latest, FindShown: shown}
+READS: Final = {api.CONTINUITY: continuity, api.LATEST: latest, api.FindShown: shown}

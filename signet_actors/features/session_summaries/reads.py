@@ -16,20 +16,7 @@ from signet_actors.domain.memories import DERIVED
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.transcripts.turns import conversation
 from signet_actors.errors import NotFound
-from signet_actors.features.session_summaries.api import (
-    EXPAND,
-    LIST,
-    DatedSummaries,
-    ExpandSummaryReply,
-    ExpandSummaryRequest,
-    FindDated,
-    LinkedMemoryBody,
-    ListSummariesRequest,
-    SummariesReply,
-    Summary,
-    SummaryNode,
-    TranscriptExcerpt,
-)
+from signet_actors.features.session_summaries import api
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
@@ -69,44 +56,44 @@ _LINKED: Final = (
 _LIVE: Final[tuple[str, dict[str, Any]]] = ("m.is_deleted = 0", {})
 
 
-def listed(snapshot: Snapshot, asked: Asked[ListSummariesRequest]) -> SummariesReply:
+def listed(snapshot: Snapshot, asked: Asked[api.ListSummariesRequest]) -> api.SummariesReply:
     """Return a page of the summaries, the latest session first; those of a higher level do not exist."""
     page = asked.request
     if page.depth:
-        return SummariesReply(summaries=[], total=0)
+        return api.SummariesReply(summaries=[], total=0)
     project = ("1 = 1", {}) if page.project is None else in_project(page.project)
     where, bindings = conjunction(_LIVE, project, readable_in_any_scope(snapshot, asked.caller.agent_id))
     rows = snapshot.rows(_PAGE.format(where), {**bindings, "limit": page.limit, "offset": page.offset})
     total = int(snapshot.value(_COUNT.format(where), bindings))
-    return SummariesReply([Summary(**_members(row)) for row in rows], total)
+    return api.SummariesReply([api.Summary(**_members(row)) for row in rows], total)
 
 
-def dated(snapshot: Snapshot, query: FindDated) -> DatedSummaries:
+def dated(snapshot: Snapshot, query: api.FindDated) -> api.DatedSummaries:
     where, bindings = conjunction(_LIVE, readable_in_any_scope(snapshot, query.agent_id))
     rows = snapshot.rows(_DATED.format(where), {**bindings, "limit": query.limit, "chars": query.chars})
-    return DatedSummaries([DatedMemory(*row) for row in rows])
+    return api.DatedSummaries([DatedMemory(*row) for row in rows])
 
 
-def expand(snapshot: Snapshot, asked: Asked[ExpandSummaryRequest]) -> ExpandSummaryReply:
+def expand(snapshot: Snapshot, asked: Asked[api.ExpandSummaryRequest]) -> api.ExpandSummaryReply:
     """Return a summary with the memories made from it, and the beginning of its transcript."""
     memory_id, policy = asked.request.id, readable_in_any_scope(snapshot, asked.caller.agent_id)
     where, bindings = conjunction(("s.memory_id = :id", {"id": memory_id}), _LIVE, policy)
     row = snapshot.one(_ONE.format(where), bindings)
     if row is None:
         raise NotFound("summary node not found")
-    node = SummaryNode(**_members(row))
+    node = api.SummaryNode(**_members(row))
     made = ("m.source_id = :id AND m.source_type = :derived", {"id": memory_id, "derived": DERIVED})
     where, bindings = conjunction(made, _LIVE, policy)
     rows = snapshot.rows(_LINKED.format(where), bindings)
     texts = contents_that_fit(snapshot, [seq for seq, *_ in rows])
-    linked = [LinkedMemoryBody(linked_id, texts.get(seq), *rest) for seq, linked_id, *rest in rows]
+    linked = [api.LinkedMemoryBody(linked_id, texts.get(seq), *rest) for seq, linked_id, *rest in rows]
     transcript = _transcript(snapshot, asked, node) if asked.request.include_transcript else UNSET
-    return ExpandSummaryReply(node=node, linked_memories=linked, transcript=transcript)
+    return api.ExpandSummaryReply(node=node, linked_memories=linked, transcript=transcript)
 
 
 def _transcript(
-    snapshot: Snapshot, asked: Asked[ExpandSummaryRequest], node: SummaryNode
-) -> TranscriptExcerpt | UnsetType:
+    snapshot: Snapshot, asked: Asked[api.ExpandSummaryRequest], node: api.SummaryNode
+) -> api.TranscriptExcerpt | UnsetType:
     """Return the beginning of the transcript, if it is that of the agent whose session was summarized."""
     chars = asked.request.transcript_char_limit
     found = readable_transcript(snapshot, node.session_key, ReadScope(asked.caller.agent_id))
@@ -116,7 +103,7 @@ def _transcript(
     turns, rest = turns_after(snapshot, seq, 0, 4 * chars, _MAX_TURNS)
     text = collapsed(conversation([(turn.role, turn.content, turn.continues) for turn in turns])[: 4 * chars])
     is_cut = len(text) > chars or rest is not None
-    return TranscriptExcerpt(
+    return api.TranscriptExcerpt(
         session_key=transcript.session_key,
         harness=transcript.harness,
         project=transcript.project,
@@ -131,4 +118,4 @@ def _members(row: Sequence[Any]) -> dict[str, Any]:
     return {**values, "token_count": -(-len(values["content"]) // CHARS_PER_TOKEN)}
 
 
-READS: Final = {LIST: listed, EXPAND: expand}
+READS: Final = {api.LIST: listed, api.EXPAND: expand}

@@ -14,16 +14,7 @@ from msgspec import UNSET
 
 from signet_actors.domain.transcripts.turns import TranscriptTooLong
 from signet_actors.errors import InvalidRequest
-from signet_actors.features.checkpoints.api import (
-    KEEP,
-    LIST,
-    LIST_SESSION,
-    MAKE,
-    CheckpointsReply,
-    KeepCheckpointReply,
-    MakeCheckpointReply,
-    MakeCheckpointRequest,
-)
+from signet_actors.features.checkpoints import api
 from signet_actors.gateway.features import ask
 from signet_actors.gateway.http.route import Call, Handler, HttpResponse
 from signet_actors.gateway.ingest import redaction_fields
@@ -54,13 +45,13 @@ LATE_BUDGET_MS: Final = 8_000
 
 async def listed(call: Call[Any]) -> HttpResponse:
     """Return the checkpoints of a project or a session, without secrets, also new forms of them."""
-    found = (await ask(call, call.route.operation, call.request)).read(CheckpointsReply)
+    found = (await ask(call, call.route.operation, call.request)).read(api.CheckpointsReply)
     clean, replace = call.state.redactor.clean, msgspec.structs.replace
     shown = await asyncio.to_thread(lambda: [replace(each, digest=clean(each.digest)[0]) for each in found.checkpoints])
     return HttpResponse(replace(found, checkpoints=shown))
 
 
-async def make(call: Call[MakeCheckpointRequest]) -> HttpResponse:
+async def make(call: Call[api.MakeCheckpointRequest]) -> HttpResponse:
     """Store a checkpoint of the session before replying."""
     request, state, key = call.request, call.state, call.session_key
     if key is None:
@@ -75,7 +66,7 @@ async def make(call: Call[MakeCheckpointRequest]) -> HttpResponse:
     made = await state.checkpoints.make(
         key, call.agent_id, "explicit", harness=request.harness, project=project, context=request.context
     )
-    return _not_made(FORGOTTEN) if made is None else HttpResponse(MakeCheckpointReply(stored=True, id=made))
+    return _not_made(FORGOTTEN) if made is None else HttpResponse(api.MakeCheckpointReply(stored=True, id=made))
 
 
 async def keep(call: Call[SessionEndRequest]) -> HttpResponse:
@@ -85,20 +76,20 @@ async def keep(call: Call[SessionEndRequest]) -> HttpResponse:
 
     key = call.session_key
 
-    async def work(session: HookSession) -> KeepCheckpointReply:
+    async def work(session: HookSession) -> api.KeepCheckpointReply:
         assert session.key == key, "the request names its session"
         if not call.state.config.hooks.session_end.enabled:
             raise Skipped("disabled")
         return await asyncio.shield(keep_soon(call, key))  # a long one is stored after the hook was answered
 
     budget_ms = LATE_BUDGET_MS if parse_flag(call.headers.get(LATE_HEADER, "")) else KEEP_BUDGET_MS
-    answer = await run_hook(call, budget_ms, work, KeepCheckpointReply(), stores=True)
+    answer = await run_hook(call, budget_ms, work, api.KeepCheckpointReply(), stores=True)
     if answer.body.bypassed is True and (key, call.agent_id) not in call.state.captures:
         await asyncio.wait({_begin(call, key, note_left_out(call, key))}, timeout=budget_ms / 1000)
     return answer
 
 
-def keep_soon(call: Call[SessionEndRequest], key: str, *, noted: bool = True) -> asyncio.Task[KeepCheckpointReply]:
+def keep_soon(call: Call[SessionEndRequest], key: str, *, noted: bool = True) -> asyncio.Task[api.KeepCheckpointReply]:
     """Begin to store the new turns of the session, ``noted`` in a checkpoint. Raises Skipped if that is going on."""
     if (key, call.agent_id) in call.state.captures:
         raise Skipped("busy")
@@ -118,29 +109,31 @@ def _on_kept(captures: dict[tuple[str, str], asyncio.Task[Any]], at: tuple[str, 
         done.exception()  # marks it as retrieved if the hook was answered before
 
 
-async def _kept(call: Call[SessionEndRequest], key: str, *, noted: bool) -> KeepCheckpointReply:
+async def _kept(call: Call[SessionEndRequest], key: str, *, noted: bool) -> api.KeepCheckpointReply:
     """Return what was stored. Raises SignetError."""
     request = call.request
     if request.transcript is None and request.transcript_path is None:
-        return KeepCheckpointReply(skipped=True, reason="there is neither transcript nor transcriptPath")
+        return api.KeepCheckpointReply(skipped=True, reason="there is neither transcript nor transcriptPath")
     is_late = parse_flag(call.headers.get(LATE_HEADER, ""))
     if not is_late and call.state.transcript_readers.was_given_up(transcript_name(request)):
-        return KeepCheckpointReply(skipped=True, reason="reading the transcript took too long; its end tries once more")
+        return api.KeepCheckpointReply(
+            skipped=True, reason="reading the transcript took too long; its end tries once more"
+        )
     with call.state.transcript_readers.capturing(call.agent_id, key):
         return await _kept_of(call, key, noted=noted)
 
 
-async def _kept_of(call: Call[SessionEndRequest], key: str, *, noted: bool) -> KeepCheckpointReply:
+async def _kept_of(call: Call[SessionEndRequest], key: str, *, noted: bool) -> api.KeepCheckpointReply:
     """Read the transcript and return what was stored of it. Raises SignetError."""
     request = call.request
     try:
         found, _ = await captured(call, key)
     except (TranscriptRefused, TranscriptTooLong) as refused:
         note_skipped(call, str(refused))
-        return KeepCheckpointReply(skipped=True, reason=str(refused))
+        return api.KeepCheckpointReply(skipped=True, reason=str(refused))
     if (reason := without_content(found)) is not None:
         note_skipped(call, reason)
-        return KeepCheckpointReply(
+        return api.KeepCheckpointReply(
             session_key=key,
             format=found.transcript.format,
             turns=len(found.transcript.turns),
@@ -158,7 +151,7 @@ async def _kept_of(call: Call[SessionEndRequest], key: str, *, noted: bool) -> K
         then="goes_on" if request.reason == TURN else "extract",
     )
     if stored is None:
-        return KeepCheckpointReply(skipped=True, reason=FORGOTTEN)
+        return api.KeepCheckpointReply(skipped=True, reason=FORGOTTEN)
     await note_losses(call, key, found)
     made: str | None = None
     if noted:
@@ -166,7 +159,7 @@ async def _kept_of(call: Call[SessionEndRequest], key: str, *, noted: bool) -> K
             key, call.agent_id, _last_chars(found, stored.added), harness=request.harness, project=project
         )
     redaction = redaction_fields((*call.redactions, *found.kinds))
-    return KeepCheckpointReply(
+    return api.KeepCheckpointReply(
         queued=stored.job_id is not None,
         job_id=UNSET if stored.job_id is None else stored.job_id,
         stored=True,
@@ -187,7 +180,12 @@ def _last_chars(found: Capture, rows: int) -> int:
 
 
 def _not_made(reason: str) -> HttpResponse:
-    return HttpResponse(MakeCheckpointReply(stored=False, skipped=True, reason=reason))
+    return HttpResponse(api.MakeCheckpointReply(stored=False, skipped=True, reason=reason))
 
 
-HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {LIST: listed, LIST_SESSION: listed, MAKE: make, KEEP: keep}
+HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {
+    api.LIST: listed,
+    api.LIST_SESSION: listed,
+    api.MAKE: make,
+    api.KEEP: keep,
+}

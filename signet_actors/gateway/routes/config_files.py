@@ -25,15 +25,7 @@ from signet_actors.config.workspace import CONFIG_FILE_NAME, IDENTITY_FILE_NAMES
 from signet_actors.errors import ConfigError, Conflict, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.state import GatewayState
-from signet_actors.operations.config_files import (
-    READ_CONFIG,
-    WRITE_CONFIG,
-    ConfigFile,
-    ConfigFilesReply,
-    SkippedFile,
-    WriteConfigReply,
-    WriteConfigRequest,
-)
+from signet_actors.operations import config_files as api
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.runtime.file_draft import FileDraft
 from signet_actors.runtime.fsync import fsync_path
@@ -55,7 +47,7 @@ async def list_files(call: Call[NoFields]) -> HttpResponse:
     return HttpResponse(await asyncio.to_thread(_read_files, call.state.workspace))
 
 
-async def write_file(call: Call[WriteConfigRequest]) -> HttpResponse:
+async def write_file(call: Call[api.WriteConfigRequest]) -> HttpResponse:
     """Replace the file with ``content`` durably."""
     name = call.request.file
     _check_name(name)
@@ -69,7 +61,7 @@ async def write_file(call: Call[WriteConfigRequest]) -> HttpResponse:
         raise
     call.state.log.info("config_file_written", file=name, size=len(data), trace=call.trace_id)
     message = "Takes effect within two seconds" if name == CONFIG_FILE_NAME else "Written"
-    return HttpResponse(WriteConfigReply(success=True, warnings=warnings, message=message))
+    return HttpResponse(api.WriteConfigReply(success=True, warnings=warnings, message=message))
 
 
 def _check_name(name: str) -> None:
@@ -93,22 +85,22 @@ def _encode_content(content: str, limit: int) -> bytes:
     return data
 
 
-def _read_files(workspace: Path) -> ConfigFilesReply:
-    files: list[ConfigFile] = []
-    skipped: list[SkippedFile] = []
+def _read_files(workspace: Path) -> api.ConfigFilesReply:
+    files: list[api.ConfigFile] = []
+    skipped: list[api.SkippedFile] = []
     for name in FILES:
         try:
             data = _read(workspace / name)
-            files.append(ConfigFile(name=name, content=data.decode(), size=len(data)))
+            files.append(api.ConfigFile(name=name, content=data.decode(), size=len(data)))
         except FileNotFoundError:
             continue
         except UnicodeDecodeError:
-            skipped.append(SkippedFile(name=name, reason="not UTF-8 text"))
+            skipped.append(api.SkippedFile(name=name, reason="not UTF-8 text"))
         except OSError as error:
-            skipped.append(SkippedFile(name=name, reason=error.strerror or "not readable"))
+            skipped.append(api.SkippedFile(name=name, reason=error.strerror or "not readable"))
         except Conflict as error:
-            skipped.append(SkippedFile(name=name, reason=error.detail))
-    return ConfigFilesReply(files=files, skipped=skipped)
+            skipped.append(api.SkippedFile(name=name, reason=error.detail))
+    return api.ConfigFilesReply(files=files, skipped=skipped)
 
 
 def _read(path: Path) -> bytes:
@@ -238,6 +230,6 @@ def _save_previous(target: Path, directory: Path) -> None:
 
 
 ROUTES: tuple[Route, ...] = (
-    *serve(READ_CONFIG, list_files),
-    *serve(WRITE_CONFIG, write_file),
+    *serve(api.READ_CONFIG, list_files),
+    *serve(api.WRITE_CONFIG, write_file),
 )

@@ -20,19 +20,7 @@ from signet_actors.errors import SignetError
 from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.state import GatewayState
-from signet_actors.operations.embeddings import (
-    EMBEDDING_HEALTH,
-    EMBEDDING_STATUS,
-    EXPORT_EMBEDDINGS,
-    EmbeddingCheck,
-    EmbeddingHealthReply,
-    EmbeddingSettings,
-    EmbeddingsReply,
-    EmbeddingStatusReply,
-    ExportedEmbedding,
-    ExportEmbeddingsRequest,
-    Tracker,
-)
+from signet_actors.operations import embeddings as api
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.embeddings import EmbeddingHealth, EmbeddingRow, ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.providers.embedding import Embedder
@@ -59,7 +47,7 @@ class _Probe(NamedTuple):
 _probes: WeakKeyDictionary[Embedder, tuple[int, asyncio.Task[str | None]]] = WeakKeyDictionary()
 
 
-async def export_embeddings(call: Call[ExportEmbeddingsRequest]) -> HttpResponse:
+async def export_embeddings(call: Call[api.ExportEmbeddingsRequest]) -> HttpResponse:
     """Return a page of stored embeddings with their memories, and the raw vectors with ``vectors=true``."""
     limit, offset = call.request.limit, call.request.offset
     page, frames = await call.state.bus.ask_searcher(
@@ -69,7 +57,7 @@ async def export_embeddings(call: Call[ExportEmbeddingsRequest]) -> HttpResponse
     # A full page of vectors is a million numbers; encode them in a thread to keep the event loop free.
     rows = await asyncio.to_thread(lambda: [_export_row(row, frames) for row in page.rows])
     return HttpResponse(
-        EmbeddingsReply(
+        api.EmbeddingsReply(
             embeddings=rows,
             count=len(rows),
             total=page.total,
@@ -80,10 +68,10 @@ async def export_embeddings(call: Call[ExportEmbeddingsRequest]) -> HttpResponse
     )
 
 
-def _export_row(row: EmbeddingRow, frames: list[bytes]) -> ExportedEmbedding:
+def _export_row(row: EmbeddingRow, frames: list[bytes]) -> api.ExportedEmbedding:
     memory = row.memory
     return fill(
-        ExportedEmbedding,
+        api.ExportedEmbedding,
         memory,
         text=memory.content,
         source_type="memory",
@@ -103,7 +91,7 @@ async def embedding_status(call: Call[NoFields]) -> HttpResponse:
     embedder = call.state.embedder
     probe, tracker = await asyncio.gather(_recent_probe(call.state), _tracker(call))
     return HttpResponse(
-        EmbeddingStatusReply(
+        api.EmbeddingStatusReply(
             provider="none" if embedder is None else embedder.provider,
             model=None if embedder is None else embedder.model,
             available=probe.error is None,
@@ -117,10 +105,10 @@ async def embedding_status(call: Call[NoFields]) -> HttpResponse:
     )
 
 
-async def _tracker(call: Call[Any]) -> Tracker:
+async def _tracker(call: Call[Any]) -> api.Tracker:
     """Return the extractor's and the queue's counts; zeros for the part that does not answer in time."""
     replies = await call.state.status_requests.ask(("extractor", "queues"), call.trace_id, [])
-    tracker = Tracker() if replies.extractor is None else replies.extractor.tracker
+    tracker = api.Tracker() if replies.extractor is None else replies.extractor.tracker
     waiting = [] if replies.queues is None else [kind for kind in replies.queues.queues if kind.kind == EMBED]
     return msgspec.structs.replace(tracker, queue_depth=sum(kind.pending + kind.leased for kind in waiting))
 
@@ -168,7 +156,7 @@ async def embedding_health(call: Call[NoFields]) -> HttpResponse:
     score = sum(check.score * weight for check, weight in weighted) / sum(weight for _, weight in weighted)
     failed = any(check.status == "fail" for check in checks)
     return HttpResponse(
-        EmbeddingHealthReply(
+        api.EmbeddingHealthReply(
             status="unhealthy"
             if score < DEGRADED_FROM
             else "degraded"
@@ -181,7 +169,7 @@ async def embedding_health(call: Call[NoFields]) -> HttpResponse:
             embedded=counts.embedded,
             stale=counts.stale,
             provider_available=probe.error is None,
-            config=EmbeddingSettings(
+            config=api.EmbeddingSettings(
                 provider="none" if embedder is None else embedder.provider,
                 model=current,
                 dimensions=None if embedder is None else embedder.dimensions,
@@ -193,7 +181,7 @@ async def embedding_health(call: Call[NoFields]) -> HttpResponse:
 
 def _checks(
     counts: EmbeddingHealth, probe: _Probe, model: str | None, *, second: str | None
-) -> list[tuple[EmbeddingCheck, int]]:
+) -> list[tuple[api.EmbeddingCheck, int]]:
     """Return each check with its weight. ``second`` is the model of the better vectors, which follow."""
     followed: dict[str, int | float | str | dict[str, int]] = {} if second is None else {"second": counts.second}
     stored = sum(counts.by_model.values())
@@ -201,7 +189,7 @@ def _checks(
     foreign = {name: rows for name, rows in counts.by_model.items() if name != model}
     return [
         (
-            EmbeddingCheck(
+            api.EmbeddingCheck(
                 name="provider-available",
                 status="ok" if probe.error is None else "warn" if model is None else "fail",
                 score=1.0 if probe.error is None else 0.5 if model is None else 0.0,
@@ -211,7 +199,7 @@ def _checks(
             5,
         ),
         (
-            EmbeddingCheck(
+            api.EmbeddingCheck(
                 name="coverage",
                 status="ok" if coverage >= COVERAGE_OK else "warn" if coverage >= COVERAGE_WARN else "fail",
                 score=round(coverage, 4),
@@ -227,7 +215,7 @@ def _checks(
             3,
         ),
         (
-            EmbeddingCheck(
+            api.EmbeddingCheck(
                 name="model-drift",
                 status="warn" if foreign else "ok",
                 score=round(1 - _ratio(sum(foreign.values()), stored, empty=0.0), 4),
@@ -245,10 +233,10 @@ def _checks(
     ]
 
 
-def _defect_check(name: str, count: int, of: int, message: str) -> EmbeddingCheck:
+def _defect_check(name: str, count: int, of: int, message: str) -> api.EmbeddingCheck:
     """Return a check for a defect: ``warn`` if there is any, ``fail`` from one in ten."""
     share = min(1.0, _ratio(count, max(of, count), empty=0.0))
-    return EmbeddingCheck(
+    return api.EmbeddingCheck(
         name=name,
         status="ok" if not count else "warn" if share < 0.1 else "fail",
         score=round(1 - share, 4),
@@ -262,7 +250,7 @@ def _ratio(part: int, whole: int, *, empty: float = 1.0) -> float:
 
 
 ROUTES: tuple[Route, ...] = (
-    *serve(EXPORT_EMBEDDINGS, export_embeddings),
-    *serve(EMBEDDING_STATUS, embedding_status),
-    *serve(EMBEDDING_HEALTH, embedding_health),
+    *serve(api.EXPORT_EMBEDDINGS, export_embeddings),
+    *serve(api.EMBEDDING_STATUS, embedding_status),
+    *serve(api.EMBEDDING_HEALTH, embedding_health),
 )

@@ -23,15 +23,7 @@ from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, Outcome
 from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
 from signet_actors.gateway.http.write_errors import OUTCOME_ERRORS, outcome_text
-from signet_actors.operations.forget import (
-    FORGET_MEMORIES,
-    ForgetCandidate,
-    ForgetPreviewReply,
-    ForgetProblem,
-    ForgetReply,
-    ForgetRequest,
-    ForgetResult,
-)
+from signet_actors.operations import forget as api
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import FindForgetCandidates
 from signet_actors.protocol.transcripts import FindSaying, SayingFound
@@ -49,7 +41,7 @@ _STALE_TOKEN_TEXTS: Final[dict[ConfirmCheck, str]] = {
 }
 
 
-async def forget(call: Call[ForgetRequest]) -> HttpResponse:
+async def forget(call: Call[api.ForgetRequest]) -> HttpResponse:
     """Preview the selected memories, or delete them (``mode: execute``) and report each result."""
     request, state = call.request, call.state
     execute = request.mode == "execute"
@@ -69,7 +61,7 @@ async def forget(call: Call[ForgetRequest]) -> HttpResponse:
     requires_confirm = needs_confirmation(matching, recent) or request.force
     if not execute:
         return HttpResponse(
-            ForgetPreviewReply(
+            api.ForgetPreviewReply(
                 count=len(candidates),
                 requires_confirm=requires_confirm,
                 confirm_token=_token(call, candidates),
@@ -108,7 +100,7 @@ async def forget(call: Call[ForgetRequest]) -> HttpResponse:
     results = [_result(outcome) for outcome in done.results]
     answered = {outcome.id for outcome in done.results}
     results += [
-        ForgetResult(id=missing, status="not_found", error=outcome_text("not_found"))
+        api.ForgetResult(id=missing, status="not_found", error=outcome_text("not_found"))
         for missing in request.ids
         if missing not in answered
     ]
@@ -117,7 +109,7 @@ async def forget(call: Call[ForgetRequest]) -> HttpResponse:
     gone = {*facts, *(outcome.id for outcome in done.results if outcome.status == "deleted")}
     parts = dict.fromkeys(part for outcome in done.results for part in outcome.parts if part not in gone)
     return HttpResponse(
-        ForgetReply(
+        api.ForgetReply(
             requested=len(results),
             deleted=deleted,
             results=results,
@@ -141,7 +133,7 @@ async def find_saying(call: Call[Any], memory_ids: tuple[str, ...]) -> SayingFou
     return SayingFound()
 
 
-async def _forget_all(call: Call[ForgetRequest], command: ForgetMany) -> ManyForgotten:
+async def _forget_all(call: Call[api.ForgetRequest], command: ForgetMany) -> ManyForgotten:
     """Send the command, and again with the targets that remain, until none do.
 
     The writer bounds what one transaction erases. Each part has its own stored reply, so that a retry with the same
@@ -171,7 +163,7 @@ async def _forget_all(call: Call[ForgetRequest], command: ForgetMany) -> ManyFor
     return ManyForgotten(results)
 
 
-def _selection(call: Call[ForgetRequest]) -> FindForgetCandidates:
+def _selection(call: Call[api.ForgetRequest]) -> FindForgetCandidates:
     request = call.request
     filters = filters_of(request, call.former_project)
     if not request.ids and request.query is None and not _has_selection(filters):
@@ -193,18 +185,18 @@ def _has_selection(filters: Filters) -> bool:
     return any((filters.type, filters.tags, filters.who, filters.source_type, filters.since, filters.until))
 
 
-def _pairs(candidates: list[ForgetCandidate]) -> list[tuple[str, int | None]]:
+def _pairs(candidates: list[api.ForgetCandidate]) -> list[tuple[str, int | None]]:
     return [(candidate.id, candidate.version) for candidate in candidates]
 
 
-def _token(call: Call[ForgetRequest], candidates: list[ForgetCandidate]) -> str:
+def _token(call: Call[api.ForgetRequest], candidates: list[api.ForgetCandidate]) -> str:
     state = call.state
     expires_at_ms = state.clock.wall_ms() + state.config.gateway.confirm_ttl_ms
     return confirm_token(state.signing_key, expires_at_ms, force=call.request.force, pairs=_pairs(candidates))
 
 
 def _check_token(
-    call: Call[ForgetRequest], candidates: list[ForgetCandidate], *, requires_confirm: bool
+    call: Call[api.ForgetRequest], candidates: list[api.ForgetCandidate], *, requires_confirm: bool
 ) -> HttpResponse | None:
     """Return a refusal if the token does not allow this deletion, else None.
 
@@ -235,7 +227,7 @@ def _check_token(
             )
 
 
-def _confirm_required(call: Call[ForgetRequest], candidates: list[ForgetCandidate]) -> HttpResponse:
+def _confirm_required(call: Call[api.ForgetRequest], candidates: list[api.ForgetCandidate]) -> HttpResponse:
     return _problem(
         ErrorCode.CONFIRM_REQUIRED,
         f"confirm_token is required with force, and if more than {CONFIRM_ABOVE} memories match or were forgotten "
@@ -247,9 +239,14 @@ def _confirm_required(call: Call[ForgetRequest], candidates: list[ForgetCandidat
 
 
 def _problem(
-    code: ErrorCode, text: str, candidates: list[ForgetCandidate], *, requires_confirm: bool, token: str | None = None
+    code: ErrorCode,
+    text: str,
+    candidates: list[api.ForgetCandidate],
+    *,
+    requires_confirm: bool,
+    token: str | None = None,
 ) -> HttpResponse:
-    body = ForgetProblem(
+    body = api.ForgetProblem(
         error=text,
         code=code.value,
         requires_confirm=requires_confirm,
@@ -260,9 +257,9 @@ def _problem(
     return HttpResponse(body, status=HTTP_STATUS[code])
 
 
-def _result(outcome: Forgotten) -> ForgetResult:
+def _result(outcome: Forgotten) -> api.ForgetResult:
     refused = outcome.status != "deleted" and outcome.status in OUTCOME_ERRORS
-    return fill(ForgetResult, outcome, error=outcome_text(outcome.status) if refused else UNSET)
+    return fill(api.ForgetResult, outcome, error=outcome_text(outcome.status) if refused else UNSET)
 
 
-ROUTES: tuple[Route, ...] = serve(FORGET_MEMORIES, forget)
+ROUTES: tuple[Route, ...] = serve(api.FORGET_MEMORIES, forget)

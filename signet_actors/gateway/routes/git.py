@@ -17,19 +17,7 @@ from signet_actors.domain.workspace_git import GitAction
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.routes.config_files import edit_config
-from signet_actors.operations.git import (
-    PULL,
-    PUSH,
-    READ_SETTINGS,
-    STATUS,
-    SYNC,
-    WRITE_SETTINGS,
-    GitExchangeReply,
-    GitSettings,
-    GitSettingsChanged,
-    GitSettingsRequest,
-    GitStatusReply,
-)
+from signet_actors.operations import git as api
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.retention import GitDone, RunGit
 from signet_actors.runtime.messaging.requests import mark_sent
@@ -44,10 +32,10 @@ async def status(call: Call[NoFields]) -> HttpResponse:
     shown: dict[str, Any] = {"enabled": config.enabled, "auto_commit": config.auto_commit}
     shown["auto_sync"] = config.auto_sync
     if not config.enabled:
-        return HttpResponse(GitStatusReply(last_sync=None, problem=SWITCHED_OFF, **shown))
+        return HttpResponse(api.GitStatusReply(last_sync=None, problem=SWITCHED_OFF, **shown))
     done = await _run(call, "status")
     state = {**msgspec.structs.asdict(done.state), "problem": done.problem}
-    return HttpResponse(GitStatusReply(last_sync=done.last_exchange, **state, **shown))
+    return HttpResponse(api.GitStatusReply(last_sync=done.last_exchange, **state, **shown))
 
 
 async def pull(call: Call[NoFields]) -> HttpResponse:
@@ -70,10 +58,10 @@ async def read_settings(call: Call[NoFields]) -> HttpResponse:
     return HttpResponse(_settings(call.state.config.git))
 
 
-async def write_settings(call: Call[GitSettingsRequest]) -> HttpResponse:
+async def write_settings(call: Call[api.GitSettingsRequest]) -> HttpResponse:
     """Write the given settings into agent.yaml."""
     given: dict[str, Any] = {}
-    for field in msgspec.structs.fields(GitSettingsRequest):
+    for field in msgspec.structs.fields(api.GitSettingsRequest):
         value = getattr(call.request, field.name)
         if value is not None:
             whole = isinstance(value, float) and value.is_integer()
@@ -89,29 +77,29 @@ async def write_settings(call: Call[GitSettingsRequest]) -> HttpResponse:
         raise
     call.state.log.info("config_file_written", file=CONFIG_FILE_NAME, keys=sorted(given), trace=call.trace_id)
     message = "Takes effect within two seconds"
-    return HttpResponse(GitSettingsChanged(True, message, _settings(written.git), warnings))
+    return HttpResponse(api.GitSettingsChanged(True, message, _settings(written.git), warnings))
 
 
 async def _exchange(call: Call[NoFields], action: GitAction) -> HttpResponse:
     if not call.state.config.git.enabled:
-        return HttpResponse(GitExchangeReply(success=False, message=SWITCHED_OFF))
+        return HttpResponse(api.GitExchangeReply(success=False, message=SWITCHED_OFF))
     done = await _run(call, action)
-    return HttpResponse(GitExchangeReply(success=done.success, message=done.message))
+    return HttpResponse(api.GitExchangeReply(success=done.success, message=done.message))
 
 
 async def _run(call: Call[NoFields], action: GitAction) -> GitDone:
     return await call.state.bus.ask_retention(RunGit(action), trace_id=call.trace_id, timeout_ms=ASK_MS)
 
 
-def _settings(config: GitConfig) -> GitSettings:
-    return GitSettings(**msgspec.structs.asdict(config))
+def _settings(config: GitConfig) -> api.GitSettings:
+    return api.GitSettings(**msgspec.structs.asdict(config))
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    *serve(STATUS, status),
-    *serve(PULL, pull),
-    *serve(PUSH, push),
-    *serve(SYNC, sync),
-    *serve(READ_SETTINGS, read_settings),
-    *serve(WRITE_SETTINGS, write_settings),
+    *serve(api.STATUS, status),
+    *serve(api.PULL, pull),
+    *serve(api.PUSH, push),
+    *serve(api.SYNC, sync),
+    *serve(api.READ_SETTINGS, read_settings),
+    *serve(api.WRITE_SETTINGS, write_settings),
 )

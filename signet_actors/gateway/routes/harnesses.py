@@ -11,15 +11,7 @@ from pathlib import Path
 
 from signet_actors.domain.timestamps import iso
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
-from signet_actors.operations.harnesses import (
-    LIST_HARNESSES,
-    REGENERATE,
-    FileProblem,
-    HarnessEntry,
-    HarnessesReply,
-    HarnessIdentityFile,
-    RegenerateReply,
-)
+from signet_actors.operations import harnesses as api
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.retention import SyncHarnessFiles
 from signet_actors.runtime.connected_harnesses import ConnectedHarness, Target, read_connected, targets_of, wanted_block
@@ -36,17 +28,17 @@ async def list_harnesses(call: Call[NoFields]) -> HttpResponse:
 async def regenerate(call: Call[NoFields]) -> HttpResponse:
     """Have the files brought up to date, and return what was changed."""
     done = await call.state.bus.ask_retention(SyncHarnessFiles(), trace_id=call.trace_id, timeout_ms=ASK_MS)
-    problems = [FileProblem(path, reason) for path, reason in done.problems.items()]
+    problems = [api.FileProblem(path, reason) for path, reason in done.problems.items()]
     message = f"{len(done.written)} changed, {len(problems)} not possible"
-    return HttpResponse(RegenerateReply(not problems, message, done.written, problems))
+    return HttpResponse(api.RegenerateReply(not problems, message, done.written, problems))
 
 
-def _listed(workspace: Path, seen: Mapping[str, int]) -> HarnessesReply:
-    return HarnessesReply([_entry(workspace, row, seen.get(row.harness)) for row in read_connected(workspace)])
+def _listed(workspace: Path, seen: Mapping[str, int]) -> api.HarnessesReply:
+    return api.HarnessesReply([_entry(workspace, row, seen.get(row.harness)) for row in read_connected(workspace)])
 
 
-def _entry(workspace: Path, row: ConnectedHarness, seen_ms: int | None) -> HarnessEntry:
-    return HarnessEntry(
+def _entry(workspace: Path, row: ConnectedHarness, seen_ms: int | None) -> api.HarnessEntry:
+    return api.HarnessEntry(
         name=row.title,
         id=row.harness,
         path=row.settings,
@@ -56,12 +48,12 @@ def _entry(workspace: Path, row: ConnectedHarness, seen_ms: int | None) -> Harne
     )
 
 
-def _file(workspace: Path, target: Target) -> HarnessIdentityFile:
+def _file(workspace: Path, target: Target) -> api.HarnessIdentityFile:
     wanted = wanted_block(workspace, target)
     try:
-        return HarnessIdentityFile(str(target.path), target.agent_id, found_block(target.path) == wanted, None)
+        return api.HarnessIdentityFile(str(target.path), target.agent_id, found_block(target.path) == wanted, None)
     except NotOurs as error:
-        return HarnessIdentityFile(str(target.path), target.agent_id, synced=False, problem=str(error))
+        return api.HarnessIdentityFile(str(target.path), target.agent_id, synced=False, problem=str(error))
 
 
-ROUTES: tuple[Route, ...] = (*serve(LIST_HARNESSES, list_harnesses), *serve(REGENERATE, regenerate))
+ROUTES: tuple[Route, ...] = (*serve(api.LIST_HARNESSES, list_harnesses), *serve(api.REGENERATE, regenerate))

@@ -18,19 +18,7 @@ from signet_actors.errors import ErrorCode
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.state import GatewayState
 from signet_actors.gateway.status.readiness import Readiness
-from signet_actors.operations.health import (
-    HEALTH,
-    LIVE,
-    READY,
-    ActorBrief,
-    HealthReply,
-    IndexingHealth,
-    LiveReply,
-    PipelineHealth,
-    ReadyReply,
-    ResourcesHealth,
-    SynthesisHealth,
-)
+from signet_actors.operations import health as api
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.control import UP, ChildState
 
@@ -44,7 +32,7 @@ async def health(call: Call[NoFields]) -> HttpResponse:
     children = state.bus.tree.children
     found = state.readiness()
     return HttpResponse(
-        HealthReply(
+        api.HealthReply(
             status=found.status,  # type: ignore[arg-type]
             uptime=_uptime(state),
             pid=state.boot.supervisor_pid,
@@ -54,31 +42,31 @@ async def health(call: Call[NoFields]) -> HttpResponse:
             db="writer" not in found.missing,
             shutting_down=state.draining,
             detail=found.detail,
-            actors=msgspec.convert(children, list[ActorBrief], from_attributes=True),
+            actors=msgspec.convert(children, list[api.ActorBrief], from_attributes=True),
             pipeline=_pipeline(state),
-            indexing=IndexingHealth(_indexing_pending(children)),
+            indexing=api.IndexingHealth(_indexing_pending(children)),
             resources=_resources(children),
             synthesis=_synthesis(state),
         )
     )
 
 
-def _synthesis(state: GatewayState) -> SynthesisHealth:
+def _synthesis(state: GatewayState) -> api.SynthesisHealth:
     errors = [report.last_error for report in state.synthesis.reports.values() if report.last_error is not None]
-    return SynthesisHealth(
+    return api.SynthesisHealth(
         running=state.synthesis.running is not None,
         failing=bool(errors),
         last_error=errors[0] if errors else None,
     )
 
 
-def _pipeline(state: GatewayState) -> PipelineHealth:
+def _pipeline(state: GatewayState) -> api.PipelineHealth:
     on = extracts(pipeline_mode(flags_of(state.config.memory.pipeline_v2)))
     extractor = next((child for child in state.bus.tree.children if child.role == "extractor"), None)
     running = on and extractor is not None and extractor.state == UP
     counters = extractor.counters if running and extractor is not None else {}
     pause_s = counters.get(f"{EXTRACT}_pause_seconds")
-    return PipelineHealth(
+    return api.PipelineHealth(
         extraction_running=running,
         extraction_stalled=on and (not running or pause_s is not None),
         extraction_pending=_pending_extractions(state),
@@ -98,11 +86,11 @@ def _indexing_pending(children: Sequence[ChildState]) -> int:
     return max((int(child.counters.get("index_pending", 0)) for child in children), default=0)
 
 
-def _resources(children: Sequence[ChildState]) -> ResourcesHealth:
+def _resources(children: Sequence[ChildState]) -> api.ResourcesHealth:
     def total(name: str) -> float:
         return sum(child.counters.get(name, 0) for child in children)
 
-    return ResourcesHealth(
+    return api.ResourcesHealth(
         processes=sum(child.pid is not None for child in children),
         cpu_seconds=round(total("cpu_seconds"), 2),
         rss_bytes=int(total("rss_bytes")),
@@ -112,14 +100,14 @@ def _resources(children: Sequence[ChildState]) -> ResourcesHealth:
 
 async def live(call: Call[NoFields]) -> HttpResponse:
     """Return 200 while this process serves requests."""
-    return HttpResponse(LiveReply(status="live", uptime=_uptime(call.state)))
+    return HttpResponse(api.LiveReply(status="live", uptime=_uptime(call.state)))
 
 
 async def ready(call: Call[NoFields]) -> HttpResponse:
     """Return 200 if memories can be written and read, else 503 with the processes that are not up."""
     found = call.state.readiness()
     return HttpResponse(
-        ReadyReply(
+        api.ReadyReply(
             ready=found.ready,
             status=found.status,  # type: ignore[arg-type]
             not_up=list(found.not_up),
@@ -142,7 +130,7 @@ def _uptime(state: GatewayState) -> float:
 
 
 ROUTES: tuple[Route, ...] = (
-    *serve(HEALTH, health),
-    *serve(LIVE, live),
-    *serve(READY, ready),
+    *serve(api.HEALTH, health),
+    *serve(api.LIVE, live),
+    *serve(api.READY, ready),
 )

@@ -48,31 +48,8 @@ from signet_actors.gateway.sessions.prompt_memories import offered_memories, ses
 from signet_actors.gateway.sessions.prompt_text import terms_of_prompt
 from signet_actors.gateway.sessions.session_start import start_reply, start_with_prompt
 from signet_actors.gateway.transcript_capture import is_erased
+from signet_actors.operations import hooks as api
 from signet_actors.operations.field_types import MAX_CONTENT_BYTES, parse_flag
-from signet_actors.operations.hooks import (
-    COMPACTION_COMPLETE,
-    HOOK_RECALL,
-    HOOK_REMEMBER,
-    PRE_COMPACTION,
-    SESSION_START,
-    USER_PROMPT,
-    CompactionCompleteReply,
-    CompactionCompleteRequest,
-    HookIdentity,
-    HookRecallReply,
-    HookRecallRequest,
-    HookRecallSkipped,
-    HookRememberChunksReply,
-    HookRememberReply,
-    HookRememberRequest,
-    HookRememberSkipped,
-    PreCompactionReply,
-    PreCompactionRequest,
-    SessionStartReply,
-    SessionStartRequest,
-    UserPromptReply,
-    UserPromptRequest,
-)
 from signet_actors.operations.remember import RememberChunksReply, RememberReply, RememberRequest
 from signet_actors.operations.transcripts import SessionEndRequest
 from signet_actors.protocol.memories import Wording
@@ -108,19 +85,19 @@ GUIDELINES: Final = """\
 SUMMARY_PROMPT: Final = "Pre-compaction memory flush. Store durable memories now."
 
 
-async def session_start(call: Call[SessionStartRequest]) -> HttpResponse:
+async def session_start(call: Call[api.SessionStartRequest]) -> HttpResponse:
     """Return what the session should know, or only claim the session."""
     request = call.request
     if request.claim_only:
         if runtime_path(call) is None:
             raise InvalidRequest("runtimePath is required", field="runtimePath")
-        return await run_hook(call, READ_BUDGET_MS, _claim, SessionStartReply(identity=HookIdentity()))
+        return await run_hook(call, READ_BUDGET_MS, _claim, api.SessionStartReply(identity=api.HookIdentity()))
 
-    async def work(session: HookSession) -> SessionStartReply:
+    async def work(session: HookSession) -> api.SessionStartReply:
         _skip_unless(call.state.config.hooks.session_start.enabled)
         return await start_reply(call, session)
 
-    return await run_hook(call, READ_BUDGET_MS, work, SessionStartReply(identity=HookIdentity()))
+    return await run_hook(call, READ_BUDGET_MS, work, api.SessionStartReply(identity=api.HookIdentity()))
 
 
 def _skip_unless(enabled: bool) -> None:
@@ -129,11 +106,11 @@ def _skip_unless(enabled: bool) -> None:
         raise Skipped("disabled")
 
 
-async def _claim(session: HookSession) -> SessionStartReply:  # noqa: ARG001 - entering the session has claimed it
-    return SessionStartReply(session_known=True)
+async def _claim(session: HookSession) -> api.SessionStartReply:  # noqa: ARG001 - entering the session has claimed it
+    return api.SessionStartReply(session_known=True)
 
 
-async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
+async def user_prompt_submit(call: Call[api.UserPromptRequest]) -> HttpResponse:
     """Return the memories that are relevant to the prompt and that the session has not received."""
     request = call.request
     prompt = request.user_message or request.user_prompt or request.prompt
@@ -145,7 +122,7 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
     until_s = asyncio.get_running_loop().time() + PROMPT_BUDGET_MS / 1000
     until_ns = call.state.clock.monotonic_ns() + PROMPT_BUDGET_MS * 1_000_000
 
-    async def work(session: HookSession) -> UserPromptReply:
+    async def work(session: HookSession) -> api.UserPromptReply:
         async with asyncio.timeout_at(until_s) as limit:
             if is_switch or (request.with_start and session.context is not None and not session.context.started):
                 limit.reschedule(None)  # that of ``run_hook`` counts
@@ -153,14 +130,14 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
                 call.until_ns = min(call.until_ns, until_ns)
             return await answered(session)
 
-    async def answered(session: HookSession) -> UserPromptReply:
+    async def answered(session: HookSession) -> api.UserPromptReply:
         known = session.known if session.key is not None else UNSET
         if is_switch and session.key is None:
             raise Skipped("no_session")
         if is_switch:
             is_stored = session.is_switch_stored
             told = SWITCHED_OFF if is_stored else SWITCHED_OFF_UNSTORED
-            reply = UserPromptReply(inject=told, dynamic_context=told, engine="disabled")
+            reply = api.UserPromptReply(inject=told, dynamic_context=told, engine="disabled")
             return msgspec.structs.replace(reply, bypassed=True) if is_stored else reply
         if session.context is not None:
             session.context.awaits_summary = False
@@ -184,14 +161,14 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
             return msgspec.structs.replace(reply, inject=text, dynamic_context=text, session_known=known)
         return msgspec.structs.replace(await offered(session, terms, ()), session_known=known)
 
-    async def offered(session: HookSession, terms: PromptTerms, given: tuple[Wording, ...]) -> UserPromptReply:
+    async def offered(session: HookSession, terms: PromptTerms, given: tuple[Wording, ...]) -> api.UserPromptReply:
         if not call.state.config.hooks.user_prompt_submit.enabled:
-            return UserPromptReply(engine="disabled")
+            return api.UserPromptReply(engine="disabled")
         of_day = await sessions_of_day(call, prompt, terms)
         if of_day is not None:
             return of_day
         if not terms.searches:
-            return UserPromptReply(query_terms=list(terms.terms))
+            return api.UserPromptReply(query_terms=list(terms.terms))
         if session.context is not None and not request.with_start:  # first: it takes no other session's place
             await call.hold(session.context.lock)
         if call.state.prompts_in_flight >= MAX_PROMPTS:
@@ -202,10 +179,10 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
         finally:
             call.state.prompts_in_flight -= 1
 
-    return await run_hook(call, READ_BUDGET_MS, work, UserPromptReply(), switches_off=is_switch)
+    return await run_hook(call, READ_BUDGET_MS, work, api.UserPromptReply(), switches_off=is_switch)
 
 
-async def _rate(call: Call[UserPromptRequest], session: HookSession) -> None:
+async def _rate(call: Call[api.UserPromptRequest], session: HookSession) -> None:
     """Store the feedback that came with the prompt; a warning says if it could not be."""
     ratings = call.request.memory_feedback
     if not ratings:
@@ -226,12 +203,12 @@ async def _rate(call: Call[UserPromptRequest], session: HookSession) -> None:
             call.warnings.append(f"memory_feedback: {rejected} not counted; {ACCEPTANCE_RULE}")
 
 
-async def remember(call: Call[HookRememberRequest]) -> HttpResponse:
+async def remember(call: Call[api.HookRememberRequest]) -> HttpResponse:
     """Store a memory, as ``/api/memory/remember`` does."""
     if not call.request.content.strip():
         raise InvalidRequest("harness and content are required", field="content")
 
-    async def work(session: HookSession) -> HookRememberReply | HookRememberChunksReply:
+    async def work(session: HookSession) -> api.HookRememberReply | api.HookRememberChunksReply:
         call.refuse_if_frozen()
         await name_project(call)
         request = call.request
@@ -254,10 +231,10 @@ async def remember(call: Call[HookRememberRequest]) -> HttpResponse:
         await note_remembered(call, stored)
         return _saved(stored)
 
-    return await run_hook(call, WRITE_BUDGET_MS, work, HookRememberSkipped(), stores=True)
+    return await run_hook(call, WRITE_BUDGET_MS, work, api.HookRememberSkipped(), stores=True)
 
 
-async def _repeated(call: Call[HookRememberRequest], text: PreparedMemory) -> RememberReply | None:
+async def _repeated(call: Call[api.HookRememberRequest], text: PreparedMemory) -> RememberReply | None:
     """Return the reply with the memory of the same agent and project that the text repeats, None if there is none.
 
     None too for a retry, whose first reply the writer has, and if it cannot be found out in time.
@@ -291,33 +268,33 @@ async def _repeated(call: Call[HookRememberRequest], text: PreparedMemory) -> Re
     )
 
 
-def _saved(stored: RememberReply | RememberChunksReply) -> HookRememberReply | HookRememberChunksReply:
+def _saved(stored: RememberReply | RememberChunksReply) -> api.HookRememberReply | api.HookRememberChunksReply:
     if isinstance(stored, RememberChunksReply):
-        return HookRememberChunksReply(**msgspec.structs.asdict(stored), id=stored.group_id)
-    return HookRememberReply(**msgspec.structs.asdict(stored))
+        return api.HookRememberChunksReply(**msgspec.structs.asdict(stored), id=stored.group_id)
+    return api.HookRememberReply(**msgspec.structs.asdict(stored))
 
 
-async def recall(call: Call[HookRecallRequest]) -> HttpResponse:
+async def recall(call: Call[api.HookRecallRequest]) -> HttpResponse:
     """Recall, as ``/api/memory/recall`` does."""
 
-    async def work(session: HookSession) -> HookRecallReply:  # noqa: ARG001 - the recall finds the session itself
+    async def work(session: HookSession) -> api.HookRecallReply:  # noqa: ARG001 - the recall finds the session itself
         found = await recall_memories(call, call.request.query, call.request, None)
-        return HookRecallReply(
+        return api.HookRecallReply(
             **msgspec.structs.asdict(found),
             memories=found.results,
             count=len(found.results),
             message=UNSET if found.results else NOTHING_FOUND,
         )
 
-    return await run_hook(call, RECALL_BUDGET_MS, work, HookRecallSkipped(query=call.request.query))
+    return await run_hook(call, RECALL_BUDGET_MS, work, api.HookRecallSkipped(query=call.request.query))
 
 
-async def pre_compaction(call: Call[PreCompactionRequest]) -> HttpResponse:
+async def pre_compaction(call: Call[api.PreCompactionRequest]) -> HttpResponse:
     """Return what to tell the model, with the memories that need not be stored again."""
 
     settings = call.state.config.hooks.pre_compaction
 
-    async def work(session: HookSession) -> PreCompactionReply:
+    async def work(session: HookSession) -> api.PreCompactionReply:
         context = session.context
         if context is not None:
             context.awaits_summary = False
@@ -331,7 +308,7 @@ async def pre_compaction(call: Call[PreCompactionRequest]) -> HttpResponse:
         guidelines = settings.summary_guidelines or GUIDELINES
         if stored:
             guidelines = f"{guidelines}\n\nStored already, for reference:\n{stored}"
-        return PreCompactionReply(
+        return api.PreCompactionReply(
             summary_prompt=f"{SUMMARY_PROMPT}\n\n<guidelines>\n{guidelines}\n</guidelines>",
             guidelines=guidelines,
             instructions=guidelines,
@@ -339,10 +316,10 @@ async def pre_compaction(call: Call[PreCompactionRequest]) -> HttpResponse:
             session_known=session.known if session.key is not None else UNSET,
         )
 
-    return await run_hook(call, READ_BUDGET_MS, work, PreCompactionReply())
+    return await run_hook(call, READ_BUDGET_MS, work, api.PreCompactionReply())
 
 
-async def _checkpoint(call: Call[PreCompactionRequest], session: HookSession) -> str | None:
+async def _checkpoint(call: Call[api.PreCompactionRequest], session: HookSession) -> str | None:
     """Make the checkpoint with which the session goes on after the compaction; return its id if it is on disk."""
     request = call.request
     context = request.session_context or ""
@@ -358,7 +335,7 @@ async def _checkpoint(call: Call[PreCompactionRequest], session: HookSession) ->
     )
 
 
-async def _store_turns(call: Call[PreCompactionRequest], session: HookSession) -> None:
+async def _store_turns(call: Call[api.PreCompactionRequest], session: HookSession) -> None:
     """Store what the transcript has so far, for the recovery; wait for it for a moment only."""
     request, context, key = call.request, session.context, session.key
     path, is_wanted = request.transcript_path, call.state.config.hooks.session_end.enabled
@@ -370,7 +347,7 @@ async def _store_turns(call: Call[PreCompactionRequest], session: HookSession) -
         await asyncio.wait({keep_soon(call.with_request(turn), key, noted=False)}, timeout=TURNS_WAIT_S)
 
 
-async def _stored_already(call: Call[PreCompactionRequest], session: HookSession) -> str:
+async def _stored_already(call: Call[api.PreCompactionRequest], session: HookSession) -> str:
     """Return lines with important memories of the project, empty if they cannot be read or are not wanted."""
     settings = call.state.config.hooks.pre_compaction
     if not settings.include_recent_memories:
@@ -397,14 +374,14 @@ async def _stored_already(call: Call[PreCompactionRequest], session: HookSession
     return shown.text
 
 
-async def compaction_complete(call: Call[CompactionCompleteRequest]) -> HttpResponse:
+async def compaction_complete(call: Call[api.CompactionCompleteRequest]) -> HttpResponse:
     """Begin a new context epoch if the session's start has not done so, and store the summary as a memory.
 
     The session has the summary then. A late report begins none: the session may have received something since, or be in
     a newer epoch.
     """
 
-    async def work(session: HookSession) -> CompactionCompleteReply:
+    async def work(session: HookSession) -> api.CompactionCompleteReply:
         context = session.context
         is_late = parse_flag(call.headers.get(LATE_HEADER, ""))
         if context is not None and not is_late:
@@ -421,17 +398,17 @@ async def compaction_complete(call: Call[CompactionCompleteRequest]) -> HttpResp
         stored = await _store_summary(call, session)
         if context is not None and stored is not None and not is_late:
             await _note_received(call, context, stored)
-        return CompactionCompleteReply(
+        return api.CompactionCompleteReply(
             success=True,
             memory_id=stored,
             context_epoch=UNSET if context is None else context.epoch,
             session_known=session.known if session.key is not None else UNSET,
         )
 
-    return await run_hook(call, COMPACTION_BUDGET_MS, work, CompactionCompleteReply(success=False), stores=True)
+    return await run_hook(call, COMPACTION_BUDGET_MS, work, api.CompactionCompleteReply(success=False), stores=True)
 
 
-async def _note_received(call: Call[CompactionCompleteRequest], context: Context, stored: str) -> None:
+async def _note_received(call: Call[api.CompactionCompleteRequest], context: Context, stored: str) -> None:
     """Note that the session's context begins with the stored summary, which comes again if the searchers are away."""
     epoch = context.epoch
     with contextlib.suppress(SignetError, TimeoutError):
@@ -442,7 +419,7 @@ async def _note_received(call: Call[CompactionCompleteRequest], context: Context
                     call.state.ledger.record_summary(context, found.wordings)
 
 
-async def _store_summary(call: Call[CompactionCompleteRequest], session: HookSession) -> str | None:
+async def _store_summary(call: Call[api.CompactionCompleteRequest], session: HookSession) -> str | None:
     """Return the id of the stored summary, None if it holds nothing but the model's draft or what memory injected."""
     request, state, at = call.request, call.state, call.request.captured_at
     is_late = parse_flag(call.headers.get(LATE_HEADER, ""))
@@ -470,10 +447,10 @@ async def _store_summary(call: Call[CompactionCompleteRequest], session: HookSes
 
 
 ROUTES: tuple[Route, ...] = (
-    *serve(SESSION_START, session_start),
-    *serve(USER_PROMPT, user_prompt_submit),
-    *serve(HOOK_REMEMBER, remember),
-    *serve(HOOK_RECALL, recall),
-    *serve(PRE_COMPACTION, pre_compaction),
-    *serve(COMPACTION_COMPLETE, compaction_complete),
+    *serve(api.SESSION_START, session_start),
+    *serve(api.USER_PROMPT, user_prompt_submit),
+    *serve(api.HOOK_REMEMBER, remember),
+    *serve(api.HOOK_RECALL, recall),
+    *serve(api.PRE_COMPACTION, pre_compaction),
+    *serve(api.COMPACTION_COMPLETE, compaction_complete),
 )

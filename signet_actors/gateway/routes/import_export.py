@@ -34,21 +34,8 @@ from signet_actors.gateway.http.route import (
 from signet_actors.gateway.ingest import FieldRedactor, chunks_of, redacted, redaction_fields
 from signet_actors.gateway.limits import TEXT_EXECUTOR, SearchesFirst
 from signet_actors.gateway.state import GatewayState
+from signet_actors.operations import import_export as api
 from signet_actors.operations.headers import JSON_LINES, NEXT_CURSOR_HEADER
-from signet_actors.operations.import_export import (
-    EXPORT_MEMORIES,
-    FORMAT,
-    FORMAT_VERSION,
-    IMPORT_MEMORIES,
-    MAX_LINES,
-    DifferingLine,
-    ExportHeader,
-    ExportRequest,
-    ImportedLine,
-    ImportReply,
-    ImportRequest,
-    RefusedLine,
-)
 from signet_actors.operations.request_fields import CallerFields
 from signet_actors.operations.request_reader import MAX_WARNINGS, known_fields, object_warnings, read_request
 from signet_actors.protocol.message import Principal
@@ -73,7 +60,7 @@ MAX_BYTES: Final = 3_670_016
 PART_BYTES: Final = 512 * 1024
 """Content per message to the writer, unless a single line is longer: other writes wait for one message at most."""
 
-_LINE: Final = known_fields(ImportedLine, CallerFields)
+_LINE: Final = known_fields(api.ImportedLine, CallerFields)
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -84,26 +71,26 @@ class _Batch(NamedTuple):
     vectors: bytes
     dimensions: int
     redacted: int
-    refused: list[RefusedLine]
+    refused: list[api.RefusedLine]
     redactions: Kinds = ()
 
 
-async def import_memories(call: Call[ImportRequest]) -> HttpResponse:
+async def import_memories(call: Call[api.ImportRequest]) -> HttpResponse:
     """Store every line that is not refused, durably before replying."""
     state = call.state
     principal = call.principal
     batch = await TEXT_EXECUTOR.run_bounded(lambda: _read_batch(call))
     if not batch.lines:
-        return HttpResponse(ImportReply(imported=0, deduped=0, redacted=0, refused=batch.refused, memories=0))
+        return HttpResponse(api.ImportReply(imported=0, deduped=0, redacted=0, refused=batch.refused, memories=0))
     batch = batch._replace(lines=await _in_projects(state, batch.lines))
     async with state.chunk_writes.slot(sum(len(line.chunks) or 1 for line in batch.lines)):
         done = await _send(call, batch, principal)
     refused = [
-        RefusedLine(line=line.line, error=line.detail, code=line.code.value, field=line.field or UNSET)
+        api.RefusedLine(line=line.line, error=line.detail, code=line.code.value, field=line.field or UNSET)
         for line in done.refused
     ]
     return HttpResponse(
-        ImportReply(
+        api.ImportReply(
             imported=done.imported,
             deduped=done.deduped,
             redacted=batch.redacted,
@@ -111,7 +98,7 @@ async def import_memories(call: Call[ImportRequest]) -> HttpResponse:
             refused=sorted(batch.refused + refused, key=lambda line: line.line),
             memories=UNSET if done.memories is None else done.memories,
             superseded=done.superseded or UNSET,
-            differing=[DifferingLine(*line) for line in done.differing] or UNSET,
+            differing=[api.DifferingLine(*line) for line in done.differing] or UNSET,
             receipt=done.receipt or UNSET,
             forgotten=done.forgotten or UNSET,
         )
@@ -131,7 +118,7 @@ async def _in_projects(state: GatewayState, lines: list[ImportLine]) -> list[Imp
     ]
 
 
-async def _send(call: Call[ImportRequest], batch: _Batch, principal: Principal) -> MemoriesImported:
+async def _send(call: Call[api.ImportRequest], batch: _Batch, principal: Principal) -> MemoriesImported:
     """Send the lines to the writer in parts; return the sum of the replies, with a receipt of all commits.
 
     Each part is durable, and has a key of its own, so that a retry repeats the replies of those that were stored.
@@ -211,7 +198,7 @@ def _part(batch: _Batch, lines: list[ImportLine], first_row: int, rows: int) -> 
     return tuple(moved), batch.vectors[first_row * width : (first_row + rows) * width]
 
 
-async def export_memories(call: Call[ExportRequest]) -> HttpResponse:
+async def export_memories(call: Call[api.ExportRequest]) -> HttpResponse:
     """Return a page of the memories that the caller may read, oldest first.
 
     The first page starts with the header line.
@@ -221,7 +208,7 @@ async def export_memories(call: Call[ExportRequest]) -> HttpResponse:
         ExportMemories(agent_id=call.read.agent_id, scope=call.read.scope, after=after, limit=call.request.limit),
         trace_id=call.trace_id,
     )
-    head = b"" if after else msgspec.json.encode(ExportHeader()) + b"\n"
+    head = b"" if after else msgspec.json.encode(api.ExportHeader()) + b"\n"
     headers = {} if page.next is None else {NEXT_CURSOR_HEADER: str(page.next)}
     return HttpResponse(head + frames[0], headers=headers, media_type=JSON_LINES)
 
@@ -234,7 +221,7 @@ def _read_batch(call: Call[Any]) -> _Batch:
     searches = SearchesFirst(lambda: state.bus.unanswered_searches > 0)
     redactor = _BatchRedactor(state)
     lines: list[ImportLine] = []
-    refused: list[RefusedLine] = []
+    refused: list[api.RefusedLine] = []
     redacted = rows = 0
     redactions: dict[str, None] = {}
     for number, body in _parse_lines(call.raw, refused):
@@ -246,7 +233,7 @@ def _read_batch(call: Call[Any]) -> _Batch:
             if len(call.warnings) < MAX_WARNINGS:
                 call.warnings += object_warnings(_LINE, body, f"line {number}: ")
         except SignetError as error:
-            refused.append(RefusedLine(number, error.detail, error.code.value, error.field or UNSET))
+            refused.append(api.RefusedLine(number, error.detail, error.code.value, error.field or UNSET))
             continue
         redacted += bool(redactor.redactions)
         redactions |= dict.fromkeys(redactor.redactions)
@@ -261,11 +248,11 @@ def _read_batch(call: Call[Any]) -> _Batch:
     return _embed(state, unembedded, searches, call.trace_id)
 
 
-def _parse_lines(raw: bytes, refused: list[RefusedLine]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _parse_lines(raw: bytes, refused: list[api.RefusedLine]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield each line's number and object; add malformed lines to ``refused``; skip blank lines and the header."""
     lines = raw.split(b"\n")
-    if len(lines) > MAX_LINES + 2:  # plus the header, and the empty string after the last newline
-        raise InvalidRequest(f"a request must have at most {MAX_LINES} lines", code=ErrorCode.PAYLOAD_TOO_LARGE)
+    if len(lines) > api.MAX_LINES + 2:  # plus the header, and the empty string after the last newline
+        raise InvalidRequest(f"a request must have at most {api.MAX_LINES} lines", code=ErrorCode.PAYLOAD_TOO_LARGE)
     first = True
     for number, text in enumerate(lines, 1):
         if not text.strip():
@@ -278,7 +265,7 @@ def _parse_lines(raw: bytes, refused: list[RefusedLine]) -> Iterator[tuple[int, 
         except InvalidRequest:
             body = None
         if not isinstance(body, dict):
-            refused.append(RefusedLine(number, why, ErrorCode.INVALID_REQUEST.value))
+            refused.append(api.RefusedLine(number, why, ErrorCode.INVALID_REQUEST.value))
         elif first and "format" in body and "content" not in body:
             _check_header(body)
         else:
@@ -289,17 +276,17 @@ def _parse_lines(raw: bytes, refused: list[RefusedLine]) -> Iterator[tuple[int, 
 
 
 def _check_header(header: Mapping[str, Any]) -> None:
-    if header.get("format") != FORMAT:
-        raise InvalidRequest(f"the format must be {FORMAT}", field="format")
+    if header.get("format") != api.FORMAT:
+        raise InvalidRequest(f"the format must be {api.FORMAT}", field="format")
     version = header.get("version")
-    if isinstance(version, bool) or version != FORMAT_VERSION:
-        raise InvalidRequest(f"this release reads version {FORMAT_VERSION} of the format", field="version")
+    if isinstance(version, bool) or version != api.FORMAT_VERSION:
+        raise InvalidRequest(f"this release reads version {api.FORMAT_VERSION} of the format", field="version")
 
 
 def _line(call: Call[Any], number: int, body: Mapping[str, Any], redactor: _BatchRedactor) -> ImportLine:
     """Return the line without its vectors; raise SignetError for a line that cannot be stored."""
     state = call.state
-    fields = read_request(ImportedLine, body=body, now_ms=state.clock.wall_ms(), warnings=call.warnings)
+    fields = read_request(api.ImportedLine, body=body, now_ms=state.clock.wall_ms(), warnings=call.warnings)
     content = redactor.content(fields.content)
     if not content:
         raise InvalidRequest("content is required", field="content")
@@ -344,7 +331,7 @@ def _line(call: Call[Any], number: int, body: Mapping[str, Any], redactor: _Batc
     )
 
 
-def _begins_source(line: ImportedLine) -> bool:
+def _begins_source(line: api.ImportedLine) -> bool:
     """Return whether ``supersedes`` is how the source id of the line begins."""
     former = line.supersedes or ""
     return former.endswith("@") and bool(line.source_path) and (line.source_id or "").startswith(former)
@@ -418,4 +405,4 @@ def _embed(state: GatewayState, unembedded: _Batch, searches: SearchesFirst, tra
     return unembedded._replace(lines=placed, vectors=rows.tobytes(), dimensions=embedder.dimensions)
 
 
-ROUTES: tuple[Route, ...] = (*serve(IMPORT_MEMORIES, import_memories), *serve(EXPORT_MEMORIES, export_memories))
+ROUTES: tuple[Route, ...] = (*serve(api.IMPORT_MEMORIES, import_memories), *serve(api.EXPORT_MEMORIES, export_memories))

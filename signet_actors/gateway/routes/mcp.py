@@ -23,15 +23,7 @@ from signet_actors.errors import SignetError
 from signet_actors.gateway.http.responses import encode_json
 from signet_actors.gateway.http.route import Call, HttpResponse, InnerRequest, Route, decode_json
 from signet_actors.mcp.declared import declared_reply
-from signet_actors.operations.mcp import (
-    INVALID_JSON,
-    INVALID_MESSAGE,
-    MCP,
-    McpError,
-    McpReply,
-    McpRequest,
-    without_lone_surrogates,
-)
+from signet_actors.operations import mcp as api
 from signet_actors.operations.tools import ToolRequest, with_origin, with_times
 from signet_actors.runtime.local_zone import LOCAL_ZONE
 
@@ -54,19 +46,19 @@ _SESSION_FIELDS: Final = ("session_key", "sessionKey")
 _SESSION_HEADER: Final = "x-signet-session-key"
 
 
-async def message(call: Call[McpRequest]) -> HttpResponse:
+async def message(call: Call[api.McpRequest]) -> HttpResponse:
     """Answer one JSON-RPC message."""
     call.warnings.clear()  # about the query, which names the client; the reply has no place for warnings
     accepted = {part.partition(";")[0].strip().lower() for part in call.headers.get("accept", "").split(",")}
     if not accepted & _JSON or not accepted & _EVENTS:
         return _error(406, SERVER_ERROR, NOT_ACCEPTABLE)
-    raw = without_lone_surrogates(call.raw)
+    raw = api.without_lone_surrogates(call.raw)
     try:
         value = decode_json(raw)
     except SignetError:
-        return _error(400, PARSE_ERROR, INVALID_JSON)
+        return _error(400, PARSE_ERROR, api.INVALID_JSON)
     if not _is_message(value):
-        return _error(400, PARSE_ERROR, INVALID_MESSAGE)
+        return _error(400, PARSE_ERROR, api.INVALID_MESSAGE)
     reply = declared_reply(value, call.headers)
     sdk = asyncio.get_running_loop().run_in_executor(_IMPORTER, _sdk)  # also if this message has its reply already
     if reply is not None:
@@ -94,7 +86,7 @@ def _sdk() -> Serve:
     return serve
 
 
-async def _served(serve: Serve, call: Call[McpRequest], raw: bytes) -> HttpResponse:
+async def _served(serve: Serve, call: Call[api.McpRequest], raw: bytes) -> HttpResponse:
     """Return what the SDK answers to the message, the JSON text ``raw``."""
     routing = [(name, value) for name, value in call.headers.items() if name.startswith("mcp-")]
     headers = [*routing, ("accept", "application/json, text/event-stream"), ("content-type", "application/json")]
@@ -129,7 +121,7 @@ async def _served(serve: Serve, call: Call[McpRequest], raw: bytes) -> HttpRespo
 
 async def _perform(request: ToolRequest, client: Any) -> tuple[int, bytes]:
     """Perform the request of a tool for the client of this HTTP request."""
-    call: Call[McpRequest] = client.scope[_CALL]
+    call: Call[api.McpRequest] = client.scope[_CALL]
     assert call.perform is not None
     now = datetime.fromtimestamp(call.state.clock.wall_ms() / 1000, LOCAL_ZONE)
     named = with_origin(with_times(request, now), harness=_origin(call, "harness"), project=_origin(call, "workspace"))
@@ -144,7 +136,7 @@ async def _perform(request: ToolRequest, client: Any) -> tuple[int, bytes]:
     )
 
 
-def _headers(call: Call[McpRequest], request: ToolRequest) -> Mapping[str, str]:
+def _headers(call: Call[api.McpRequest], request: ToolRequest) -> Mapping[str, str]:
     """Return the headers of a tool's request: those of this one, by which a model acts, unless they say otherwise.
 
     A session that an argument names wins over that of a header, which a harness sets for all its sessions.
@@ -161,14 +153,14 @@ def _headers(call: Call[McpRequest], request: ToolRequest) -> Mapping[str, str]:
     return headers
 
 
-def _origin(call: Call[McpRequest], name: str) -> str | None:
+def _origin(call: Call[api.McpRequest], name: str) -> str | None:
     """Return the harness or the workspace of the client, from the query or a header."""
     return call.query.get(name) or call.headers.get(f"x-signet-{name}") or None
 
 
 def _error(status: int, code: int, text: str) -> HttpResponse:
-    reply = McpReply(id=None, error=McpError(code=code, message=text))
+    reply = api.McpReply(id=None, error=api.McpError(code=code, message=text))
     return HttpResponse(msgspec.json.encode(reply), status=status)
 
 
-ROUTES: tuple[Route, ...] = tuple(Route(MCP, path, message) for path in MCP.paths)
+ROUTES: tuple[Route, ...] = tuple(Route(api.MCP, path, message) for path in api.MCP.paths)

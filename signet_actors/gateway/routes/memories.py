@@ -19,35 +19,12 @@ from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, NotFoun
 from signet_actors.gateway.http.responses import fill, joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
 from signet_actors.gateway.state import GatewayState
-from signet_actors.operations.memories import (
-    FIND_BY_PREFIX,
-    GET_HISTORY,
-    GET_MEMORY,
-    LIST_MEMORIES,
-    MIN_PREFIX_CHARS,
-    MOST_USED,
-    FindByPrefixRequest,
-    FoundByPrefixReply,
-    GetHistoryRequest,
-    GetMemoryRequest,
-    HistoryItem,
-    HistoryProblem,
-    HistoryReply,
-    ListedMemory,
-    ListMemoriesRequest,
-    ListStats,
-    MemoryListReply,
-    MemoryPart,
-    MemoryReply,
-    MostUsedReply,
-    MostUsedRequest,
-    UsedMemory,
-)
+from signet_actors.operations import memories as api
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.searcher import FindByPrefix, GetHistory, GetMemory, ListMemories
 
 
-async def list_memories(call: Call[ListMemoriesRequest]) -> HttpResponse:
+async def list_memories(call: Call[api.ListMemoriesRequest]) -> HttpResponse:
     """Return a page of live memories, newest first; with ``deleted=true`` a page of tombstones."""
     request = call.request
     page = await call.ask_searcher(
@@ -60,15 +37,15 @@ async def list_memories(call: Call[ListMemoriesRequest]) -> HttpResponse:
         )
     )
     return HttpResponse(
-        MemoryListReply(
+        api.MemoryListReply(
             memories=[_listed(memory, call.state) for memory in page.memories],
-            stats=ListStats(total=page.total, with_embeddings=page.with_embeddings, critical=page.critical),
+            stats=api.ListStats(total=page.total, with_embeddings=page.with_embeddings, critical=page.critical),
             total=page.matching,
         )
     )
 
 
-async def most_used(call: Call[MostUsedRequest]) -> HttpResponse:
+async def most_used(call: Call[api.MostUsedRequest]) -> HttpResponse:
     """Return the live memories that recalls returned most often."""
     page = await call.ask_searcher(
         ListMemories(
@@ -78,27 +55,27 @@ async def most_used(call: Call[MostUsedRequest]) -> HttpResponse:
             most_used=True,
         )
     )
-    return HttpResponse(MostUsedReply(memories=[_used(memory, call.state) for memory in page.memories]))
+    return HttpResponse(api.MostUsedReply(memories=[_used(memory, call.state) for memory in page.memories]))
 
 
-async def find_by_prefix(call: Call[FindByPrefixRequest]) -> HttpResponse:
+async def find_by_prefix(call: Call[api.FindByPrefixRequest]) -> HttpResponse:
     """Return the memories whose ids begin with the prefix, in any scope; deleted ones too unless the request says."""
     prefix, limit, deleted = call.request.prefix, call.request.limit, call.request.deleted
-    if len(prefix) < MIN_PREFIX_CHARS:
-        raise InvalidRequest(f"prefix must have at least {MIN_PREFIX_CHARS} characters", field="prefix")
+    if len(prefix) < api.MIN_PREFIX_CHARS:
+        raise InvalidRequest(f"prefix must have at least {api.MIN_PREFIX_CHARS} characters", field="prefix")
     found = await call.ask_searcher(FindByPrefix(prefix=prefix, read=call.read, limit=limit, deleted=deleted))
-    return HttpResponse(FoundByPrefixReply(memories=[_listed(memory, call.state) for memory in found.memories]))
+    return HttpResponse(api.FoundByPrefixReply(memories=[_listed(memory, call.state) for memory in found.memories]))
 
 
-def _used(memory: Memory, state: GatewayState) -> UsedMemory:
-    return UsedMemory(**msgspec.structs.asdict(_listed(memory, state)), access_count=memory.access_count)
+def _used(memory: Memory, state: GatewayState) -> api.UsedMemory:
+    return api.UsedMemory(**msgspec.structs.asdict(_listed(memory, state)), access_count=memory.access_count)
 
 
-def _listed(memory: Memory, state: GatewayState) -> ListedMemory:
+def _listed(memory: Memory, state: GatewayState) -> api.ListedMemory:
     kept = timedelta(milliseconds=state.config.retention.tombstone_retention_ms)
     deleted_at = memory.deleted_at
     return fill(
-        ListedMemory,
+        api.ListedMemory,
         memory,
         tags=joined_tags(memory.tags),
         recoverable_until=UNSET if deleted_at is None else moved(deleted_at, kept),
@@ -113,7 +90,7 @@ NO_MEMORIES: Final = {
 """What ids that a recall returns stand for if it is no memory, by their beginnings."""
 
 
-async def get_memory(call: Call[GetMemoryRequest]) -> HttpResponse:
+async def get_memory(call: Call[api.GetMemoryRequest]) -> HttpResponse:
     """Return the memory; a tombstone only on request, and never a memory outside the caller's scope."""
     found = await call.ask_searcher(
         GetMemory(
@@ -128,7 +105,7 @@ async def get_memory(call: Call[GetMemoryRequest]) -> HttpResponse:
         raise NotFound("not found" if kind is None else f"not found: this is {kind}")
     reply = memory_reply(found.memory)
     if found.parts is not None:
-        reply = msgspec.structs.replace(reply, parts=[MemoryPart(*part) for part in found.parts])
+        reply = msgspec.structs.replace(reply, parts=[api.MemoryPart(*part) for part in found.parts])
         call.warnings += left_out(found.parts)
     return HttpResponse(reply)
 
@@ -139,10 +116,10 @@ def left_out(texts: Iterable[tuple[str, str | None]]) -> list[str]:
     return [f"{count} contents are left out, as the response would be too long; read each by its id"] if count else []
 
 
-def memory_reply(memory: Memory) -> MemoryReply:
+def memory_reply(memory: Memory) -> api.MemoryReply:
     """Return the memory in the form of ``GET /api/memory/{id}``."""
     return fill(
-        MemoryReply,
+        api.MemoryReply,
         memory,
         tags=joined_tags(memory.tags),
         source_path_alias=memory.source_path,
@@ -151,18 +128,18 @@ def memory_reply(memory: Memory) -> MemoryReply:
     )
 
 
-async def get_history(call: Call[GetHistoryRequest]) -> HttpResponse:
+async def get_history(call: Call[api.GetHistoryRequest]) -> HttpResponse:
     """Return the audit trail, oldest first, also of a deleted memory."""
     memory_id = call.path["id"]
     found = await call.ask_searcher(GetHistory(memory_id=memory_id, read=call.read, limit=call.request.limit))
     if found.events is None:
-        problem = HistoryProblem(error="Not found", code=ErrorCode.NOT_FOUND.value, memory_id=memory_id)
+        problem = api.HistoryProblem(error="Not found", code=ErrorCode.NOT_FOUND.value, memory_id=memory_id)
         return HttpResponse(problem, status=HTTP_STATUS[ErrorCode.NOT_FOUND])
     items = [_history_item(event) for event in found.events]
-    return HttpResponse(HistoryReply(memory_id=memory_id, count=len(items), history=items))
+    return HttpResponse(api.HistoryReply(memory_id=memory_id, count=len(items), history=items))
 
 
-def _history_item(event: HistoryItem) -> HistoryItem:
+def _history_item(event: api.HistoryItem) -> api.HistoryItem:
     if event.metadata is None:
         return event
     try:
@@ -172,9 +149,9 @@ def _history_item(event: HistoryItem) -> HistoryItem:
 
 
 ROUTES: tuple[Route, ...] = (
-    *serve(LIST_MEMORIES, list_memories),
-    *serve(MOST_USED, most_used),
-    *serve(FIND_BY_PREFIX, find_by_prefix),
-    *serve(GET_MEMORY, get_memory),
-    *serve(GET_HISTORY, get_history),
+    *serve(api.LIST_MEMORIES, list_memories),
+    *serve(api.MOST_USED, most_used),
+    *serve(api.FIND_BY_PREFIX, find_by_prefix),
+    *serve(api.GET_MEMORY, get_memory),
+    *serve(api.GET_HISTORY, get_history),
 )

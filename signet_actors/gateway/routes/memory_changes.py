@@ -20,22 +20,12 @@ from signet_actors.gateway.ingest import embed_texts, prepare_text, redaction_fi
 from signet_actors.gateway.routes.forget import find_saying
 from signet_actors.gateway.state import GatewayState
 from signet_actors.gateway.vector_waits import wait_stored
+from signet_actors.operations import memory_changes as api
 from signet_actors.operations.batch_modify import ModifyPatch
-from signet_actors.operations.memory_changes import (
-    DELETE_MEMORY,
-    PATCH_MEMORY,
-    RECOVER_MEMORY,
-    DeleteReply,
-    DeleteRequest,
-    PatchReply,
-    PatchRequest,
-    RecoverReply,
-    RecoverRequest,
-)
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, Modified, ModifyMemory, RecoverMemory
 
 
-async def patch_memory(call: Call[PatchRequest]) -> HttpResponse:
+async def patch_memory(call: Call[api.PatchRequest]) -> HttpResponse:
     """Apply a patch durably (``updated``), or report that it changes nothing (``no_changes``)."""
     frames: list[bytes] = []
     patch, redactions = await memory_patch(
@@ -51,7 +41,7 @@ async def patch_memory(call: Call[PatchRequest]) -> HttpResponse:
     redaction = redaction_fields(redactions + call.redactions)
     return HttpResponse(
         fill(
-            PatchReply,
+            api.PatchReply,
             done,
             embedded=embedded if done.content_changed else UNSET,
             other_parts=done.parts or UNSET,
@@ -77,7 +67,7 @@ async def memory_patch(
     state: GatewayState,
     id: str,  # noqa: A002  the name in the message
     reason: str,
-    fields: PatchRequest | ModifyPatch,
+    fields: api.PatchRequest | ModifyPatch,
     frames: list[bytes],
     *,
     trace_id: str,
@@ -108,7 +98,7 @@ async def memory_patch(
     return MemoryPatch(id=id, reason=reason, if_version=fields.if_version, **changes), redactions
 
 
-async def delete_memory(call: Call[DeleteRequest]) -> HttpResponse:
+async def delete_memory(call: Call[api.DeleteRequest]) -> HttpResponse:
     """Turn the memory into a tombstone."""
     done = await call.ask_writer(
         ForgetMemory(
@@ -127,7 +117,7 @@ async def delete_memory(call: Call[DeleteRequest]) -> HttpResponse:
     saying = await find_saying(call, (done.id, *(done.facts if call.request.whole else ())))
     return HttpResponse(
         fill(
-            DeleteReply,
+            api.DeleteReply,
             done,
             forgotten_with=done.facts or UNSET,
             other_parts=done.parts or UNSET,
@@ -138,7 +128,7 @@ async def delete_memory(call: Call[DeleteRequest]) -> HttpResponse:
     )
 
 
-async def recover_memory(call: Call[RecoverRequest]) -> HttpResponse:
+async def recover_memory(call: Call[api.RecoverRequest]) -> HttpResponse:
     """Turn a tombstone back into a live memory."""
     done = await call.ask_writer(
         RecoverMemory(
@@ -152,11 +142,11 @@ async def recover_memory(call: Call[RecoverRequest]) -> HttpResponse:
     )
     if done.status != "recovered":
         return outcome_response(done, days=done.retention_days)
-    return HttpResponse(fill(RecoverReply, done, recovered_with=done.facts or UNSET))
+    return HttpResponse(fill(api.RecoverReply, done, recovered_with=done.facts or UNSET))
 
 
 ROUTES: tuple[Route, ...] = (
-    *serve(PATCH_MEMORY, patch_memory),
-    *serve(DELETE_MEMORY, delete_memory),
-    *serve(RECOVER_MEMORY, recover_memory),
+    *serve(api.PATCH_MEMORY, patch_memory),
+    *serve(api.DELETE_MEMORY, delete_memory),
+    *serve(api.RECOVER_MEMORY, recover_memory),
 )

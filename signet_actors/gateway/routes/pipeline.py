@@ -30,22 +30,7 @@ from signet_actors.gateway.status.pipeline_figures import (
 from signet_actors.gateway.status.pipeline_health import diagnostics, latency
 from signet_actors.gateway.status.replies import Part
 from signet_actors.gateway.status.snapshot import DaemonSnapshot, take_snapshot
-from signet_actors.operations.pipeline import (
-    PIPELINE_STATUS,
-    BudgetReport,
-    CallsReport,
-    FactFigures,
-    Figures,
-    KindReport,
-    ModelReport,
-    ModelReports,
-    PipelineStatusReply,
-    QueueCounts,
-    Queues,
-    RunCounts,
-    UsageReport,
-    WorkerState,
-)
+from signet_actors.operations import pipeline as api
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.pipeline_queries import KindQueue
@@ -79,7 +64,7 @@ async def pipeline_status(call: Call[NoFields]) -> HttpResponse:
     return HttpResponse(render(take_snapshot(call.state, replies, notes)))
 
 
-def render(snapshot: DaemonSnapshot) -> PipelineStatusReply:
+def render(snapshot: DaemonSnapshot) -> api.PipelineStatusReply:
     """Return the pipeline's status."""
     config, replies, now_ms = snapshot.config, snapshot.replies, snapshot.now_ms
     status, extractor, decider = replies.queues, replies.extractor, replies.decider
@@ -91,7 +76,7 @@ def render(snapshot: DaemonSnapshot) -> PipelineStatusReply:
     jobs = None if status is None else all_kinds(status.queues)
     queues = _queues(jobs)
     usage = None if status is None else status.usage_today
-    return PipelineStatusReply(
+    return api.PipelineStatusReply(
         mode=_MODES[writes],
         writes=writes.value,
         workers=_workers(snapshot.children, writes, config),
@@ -104,12 +89,12 @@ def render(snapshot: DaemonSnapshot) -> PipelineStatusReply:
         jobs=None if jobs is None else [_kind(queue, now_ms) for queue in jobs],
         dead=None if status is None else status.dead_causes,
         lanes=None if extractor is None else extractor.runners,
-        providers=ModelReports(extraction=_model(models["extraction"]), decision=_model(models["decision"])),
+        providers=api.ModelReports(extraction=_model(models["extraction"]), decision=_model(models["decision"])),
         budgets=_budgets(models, usage),
         usage_today=usage,
-        figures=None if status is None else Figures(today=_figures(status.today), kept=_figures(status.total)),
+        figures=None if status is None else api.Figures(today=_figures(status.today), kept=_figures(status.total)),
         decisions=None if decider is None else decider.decisions,
-        runs=None if status is None else RunCounts(status.runs, status.runs_undone, status.last_run_at),
+        runs=None if status is None else api.RunCounts(status.runs, status.runs_undone, status.last_run_at),
         reviews_pending=None if status is None else status.reviews_pending,
         waiting=waiting_reasons(pending_by_kind(status), config, extractor),
         notes=list(snapshot.notes),
@@ -125,29 +110,29 @@ def render(snapshot: DaemonSnapshot) -> PipelineStatusReply:
     )
 
 
-def _workers(children: Sequence[ChildState], mode: PipelineMode, config: Config) -> dict[str, WorkerState]:
+def _workers(children: Sequence[ChildState], mode: PipelineMode, config: Config) -> dict[str, api.WorkerState]:
     up = {child.role for child in children if child.state == UP}
     working = mode != PipelineMode.OFF
     pipeline = config.memory.pipeline_v2
     return {
-        "extraction": WorkerState(working and "extractor" in up),
-        "summary": WorkerState(working and pipeline.summary.enabled and "extractor" in up),
-        "decision": WorkerState(working and "decider" in up),
-        "retention": WorkerState("retention" in up),
-        "synthesis": WorkerState(pipeline.enabled and pipeline.synthesis.enabled and "extractor" in up),
-        **{name: WorkerState(False) for name in _UNIMPLEMENTED_WORKERS},
+        "extraction": api.WorkerState(working and "extractor" in up),
+        "summary": api.WorkerState(working and pipeline.summary.enabled and "extractor" in up),
+        "decision": api.WorkerState(working and "decider" in up),
+        "retention": api.WorkerState("retention" in up),
+        "synthesis": api.WorkerState(pipeline.enabled and pipeline.synthesis.enabled and "extractor" in up),
+        **{name: api.WorkerState(False) for name in _UNIMPLEMENTED_WORKERS},
     }
 
 
-def _queues(jobs: list[KindQueue] | None) -> Queues:
+def _queues(jobs: list[KindQueue] | None) -> api.Queues:
     if jobs is None:
-        return Queues(None, None)
+        return api.Queues(None, None)
     summaries = [queue for queue in jobs if queue.kind in _OF_SESSIONS]
-    return Queues(_sum_queues([queue for queue in jobs if queue.kind not in _OF_SESSIONS]), _sum_queues(summaries))
+    return api.Queues(_sum_queues([queue for queue in jobs if queue.kind not in _OF_SESSIONS]), _sum_queues(summaries))
 
 
-def _sum_queues(jobs: list[KindQueue]) -> QueueCounts:
-    return QueueCounts(
+def _sum_queues(jobs: list[KindQueue]) -> api.QueueCounts:
+    return api.QueueCounts(
         pending=sum(queue.pending for queue in jobs),
         leased=sum(queue.leased for queue in jobs),
         completed=sum(queue.completed for queue in jobs),
@@ -155,30 +140,30 @@ def _sum_queues(jobs: list[KindQueue]) -> QueueCounts:
     )
 
 
-def _kind(queue: KindQueue, now_ms: int) -> KindReport:
+def _kind(queue: KindQueue, now_ms: int) -> api.KindReport:
     return fill(
-        KindReport,
+        api.KindReport,
         queue,
         oldest_pending_age_sec=age_s(queue.oldest_pending_at, now_ms),
         oldest_lease_age_sec=age_s(queue.oldest_lease_at, now_ms),
     )
 
 
-def _model(model: ModelState | None) -> ModelReport | None:
+def _model(model: ModelState | None) -> api.ModelReport | None:
     if model is None:
         return None
-    return ModelReport(
+    return api.ModelReport(
         **msgspec.structs.asdict(model.selection), calls=None if model.report is None else _calls(model.report)
     )
 
 
-def _calls(report: ProviderReport) -> CallsReport:
-    calls = msgspec.convert(report, CallsReport, from_attributes=True)
+def _calls(report: ProviderReport) -> api.CallsReport:
+    calls = msgspec.convert(report, api.CallsReport, from_attributes=True)
     recent = msgspec.structs.replace(calls.recent, availability_rate=round(calls.recent.availability_rate, 3))
     return msgspec.structs.replace(calls, recent=recent)
 
 
-def _budgets(models: Mapping[str, ModelState | None], usage: list[UsageReport] | None) -> list[BudgetReport]:
+def _budgets(models: Mapping[str, ModelState | None], usage: list[api.UsageReport] | None) -> list[api.BudgetReport]:
     """Return one budget for each provider; extraction and decision share the daily budget of a provider."""
     limits = {
         model.selection.name: model.limits
@@ -189,7 +174,7 @@ def _budgets(models: Mapping[str, ModelState | None], usage: list[UsageReport] |
     for provider, limit in limits.items():
         calls, tokens = (None, None) if usage is None else used(usage, provider)
         budgets.append(
-            BudgetReport(
+            api.BudgetReport(
                 provider=provider,
                 calls_a_day=limit.calls or None,
                 tokens_a_day=limit.tokens or None,
@@ -200,8 +185,8 @@ def _budgets(models: Mapping[str, ModelState | None], usage: list[UsageReport] |
     return budgets
 
 
-def _figures(counters: Mapping[str, int]) -> FactFigures:
-    return FactFigures(
+def _figures(counters: Mapping[str, int]) -> api.FactFigures:
+    return api.FactFigures(
         facts=counters.get("facts", 0),
         entities=counters.get("entities", 0),
         outcomes=with_prefix(counters, "outcome."),
@@ -213,4 +198,4 @@ def _figures(counters: Mapping[str, int]) -> FactFigures:
     )
 
 
-ROUTES: tuple[Route, ...] = serve(PIPELINE_STATUS, pipeline_status)
+ROUTES: tuple[Route, ...] = serve(api.PIPELINE_STATUS, pipeline_status)

@@ -31,31 +31,7 @@ from signet_actors.gateway.session_excerpts import require_owner, session_excerp
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.summary_card import rows_beside_card, summary_card
 from signet_actors.gateway.temporal import recall_intent, temporal_meta
-from signet_actors.operations.recall import (
-    LEGACY_SEARCH,
-    RECALL,
-    SEARCH,
-    SIMILAR,
-    Aggregate,
-    AuthorsReply,
-    Dedupe,
-    Indexing,
-    LegacyResult,
-    LegacySearchReply,
-    LegacySearchRequest,
-    RecallFields,
-    RecallMeta,
-    RecallReply,
-    RecallRequest,
-    RecallResult,
-    SearchProblem,
-    SearchRequest,
-    SimilarReply,
-    SimilarRequest,
-    SimilarResult,
-    Stage,
-    Timings,
-)
+from signet_actors.operations import recall as api
 from signet_actors.operations.temporal import RecallTime
 from signet_actors.protocol.memories import Filters, Wording
 from signet_actors.protocol.searcher import (
@@ -77,17 +53,19 @@ TIMELINE_CHARS: Final = 900
 """Characters of a content in a timeline, with the mark that it is cut."""
 
 
-async def recall(call: Call[RecallRequest]) -> HttpResponse:
+async def recall(call: Call[api.RecallRequest]) -> HttpResponse:
     """Recall from a JSON body."""
     return HttpResponse(await recall_memories(call, call.request.query, call.request, call.request.time))
 
 
-async def search(call: Call[SearchRequest]) -> HttpResponse:
+async def search(call: Call[api.SearchRequest]) -> HttpResponse:
     """Recall from query parameters."""
     return HttpResponse(await recall_memories(call, call.request.query, call.request, None))
 
 
-async def recall_memories(call: Call[Any], query: str, fields: RecallFields, time: RecallTime | None) -> RecallReply:
+async def recall_memories(
+    call: Call[Any], query: str, fields: api.RecallFields, time: RecallTime | None
+) -> api.RecallReply:
     """Answer a recall. Those of one session run one after the other, so that it receives no row twice."""
     call.state.note_tool(call.headers)
     context = await _context(call)
@@ -110,8 +88,8 @@ async def _context(call: Call[Any]) -> Context | None:
 
 
 async def _recall(
-    call: Call[Any], query: str, fields: RecallFields, time: RecallTime | None, context: Context | None
-) -> RecallReply:
+    call: Call[Any], query: str, fields: api.RecallFields, time: RecallTime | None, context: Context | None
+) -> api.RecallReply:
     """Answer a recall and record the access asynchronously, so that the caller does not wait for a write."""
     state = call.state
     clock, config = state.clock, state.config
@@ -157,19 +135,19 @@ async def _recall(
     if fields.answering and not any(row.time for row in rows):
         results.sort(key=lambda result: result.relevance < ANSWERS)
     if pipeline.reranker.use_extraction_model:
-        stages.append(Stage(name="llm_summary", duration_ms=milliseconds(clock.monotonic_ns() - answered)))
-    return RecallReply(
+        stages.append(api.Stage(name="llm_summary", duration_ms=milliseconds(clock.monotonic_ns() - answered)))
+    return api.RecallReply(
         results=results,
         query=query,
         method=found.method,
-        meta=RecallMeta(
+        meta=api.RecallMeta(
             total_returned=len(results),
             has_supplementary=card is not None,
             no_hits=not results,
-            timings=Timings(total_ms=milliseconds(clock.monotonic_ns() - started), stages=stages),
+            timings=api.Timings(total_ms=milliseconds(clock.monotonic_ns() - started), stages=stages),
             dedupe=dedupe,
             temporal=temporal_meta(intent, query),
-            indexing=Indexing(found.pending) if found.pending else UNSET,
+            indexing=api.Indexing(found.pending) if found.pending else UNSET,
         ),
         aggregate=_aggregate(query, fields, found) if fields.aggregate else UNSET,
         explained=UNSET if found.explained is None else found.explained,
@@ -180,12 +158,12 @@ async def _recall(
 async def _search(
     call: Call[Any],
     query: str,
-    fields: RecallFields,
+    fields: api.RecallFields,
     intent: Intent | None,
     received: tuple[Wording, ...],
     *,
     turns: bool,
-) -> tuple[Recalled, list[Stage]]:
+) -> tuple[Recalled, list[api.Stage]]:
     """Return what was found; with ``answering`` and no threshold what answers, or the nearest if nothing does."""
     text = query if intent is None else intent.search_text
     filters = filters_of(fields, call.former_project)
@@ -222,15 +200,15 @@ async def _may_read_turns(call: Call[Any]) -> bool:
 
 def _record(
     call: Call[Any], context: Context | None, found: Recalled, rows: Sequence[RecalledRow]
-) -> tuple[Dedupe, frozenset[str]]:
+) -> tuple[api.Dedupe, frozenset[str]]:
     """Record ``rows`` when they are sent; return ``meta.dedupe``, and the ids that the session had received before."""
     if context is None:
-        return Dedupe(), frozenset()
+        return api.Dedupe(), frozenset()
     repeated = frozenset(row.id for row in rows if context.has_received(row.id, row.wording, call.request_key))
     offer_found(call, context, "recall", found, rows)
     received = [(row.id, row.wording) for row in rows]
     call.when_sent(lambda: call.state.ledger.record(context, received, call.request_key))
-    dedupe = Dedupe(
+    dedupe = api.Dedupe(
         enabled=True,
         context_epoch=context.epoch,
         suppressed=found.suppressed,
@@ -266,8 +244,8 @@ def touch_memories(call: Call[Any], rows: Sequence[RecalledRow]) -> None:
         call.state.access_counts.add(ids, trace_id=call.trace_id)
 
 
-def _aggregate(query: str, fields: RecallFields, found: Recalled) -> Aggregate:
-    return Aggregate(
+def _aggregate(query: str, fields: api.RecallFields, found: Recalled) -> api.Aggregate:
+    return api.Aggregate(
         saved_memory_id=None,
         saved=False,
         deduped=False,
@@ -286,7 +264,7 @@ def _memory_ids(rows: Iterable[RecalledRow]) -> Iterable[str]:
     )
 
 
-def _result(row: RecalledRow, cut: int, *, already_recalled: bool, session_key: str | UnsetType) -> RecallResult:
+def _result(row: RecalledRow, cut: int, *, already_recalled: bool, session_key: str | UnsetType) -> api.RecallResult:
     length = len(row.content) if row.content_length is None else row.content_length
     truncated, content, time = length > cut, row.content, row.time
     if time is not None and row.source.startswith(TIMELINE_SOURCE):
@@ -296,7 +274,7 @@ def _result(row: RecalledRow, cut: int, *, already_recalled: bool, session_key: 
         when = {"temporal_facet": time.facet, "temporal_start_at": time.start, "temporal_end_at": time.end}
         when |= {"subject_type": time.subject_type, "subject_id": time.subject_id}
     return fill(
-        RecallResult,
+        api.RecallResult,
         row,
         content=content[:cut] + TRUNCATED if truncated else content,
         content_length=length,
@@ -315,23 +293,23 @@ def _origin(source_type: str | None) -> str | UnsetType:
     return UNSET if source_type in {None, "manual"} else source_type
 
 
-async def legacy_search(call: Call[LegacySearchRequest]) -> HttpResponse:
+async def legacy_search(call: Call[api.LegacySearchRequest]) -> HttpResponse:
     """Search with an FTS5 expression as given (a syntax error is a 400), by filters alone, or list distinct authors."""
     request = call.request
     if request.distinct not in {None, "who"}:
         raise InvalidRequest("distinct must be who", field="distinct")
     if request.distinct is not None:
         authors = await call.ask_searcher(ListAuthors(read=call.read))
-        return HttpResponse(AuthorsReply(values=authors.values))
+        return HttpResponse(api.AuthorsReply(values=authors.values))
     limit = request.limit if request.limit is not None else 50 if request.query is None else 20
     found = await call.ask_searcher(
         LegacySearch(query=request.query, read=call.read, filters=filters_of(request, call.former_project), limit=limit)
     )
     return HttpResponse(
-        LegacySearchReply(
+        api.LegacySearchReply(
             results=[
                 fill(
-                    LegacyResult,
+                    api.LegacyResult,
                     memory,
                     tags=joined_tags(memory.tags),
                     score=UNSET if score is None else round(score, 4),
@@ -345,7 +323,7 @@ async def legacy_search(call: Call[LegacySearchRequest]) -> HttpResponse:
     )
 
 
-async def similar(call: Call[SimilarRequest]) -> HttpResponse:
+async def similar(call: Call[api.SimilarRequest]) -> HttpResponse:
     """Return the memories most similar to a stored one, by the cosine of their vectors."""
     request = call.request
     if request.id is None:
@@ -356,17 +334,19 @@ async def similar(call: Call[SimilarRequest]) -> HttpResponse:
     if found.rows is None:
         return _search_problem(ErrorCode.NOT_FOUND, "No embedding found for this memory")
     return HttpResponse(
-        SimilarReply(results=[fill(SimilarResult, memory, score=round(score, 2)) for memory, score in found.rows])
+        api.SimilarReply(
+            results=[fill(api.SimilarResult, memory, score=round(score, 2)) for memory, score in found.rows]
+        )
     )
 
 
 def _search_problem(code: ErrorCode, text: str) -> HttpResponse:
-    return HttpResponse(SearchProblem(error=text, code=code.value), status=HTTP_STATUS[code])
+    return HttpResponse(api.SearchProblem(error=text, code=code.value), status=HTTP_STATUS[code])
 
 
 ROUTES: tuple[Route, ...] = (
-    *serve(RECALL, recall),
-    *serve(SEARCH, search),
-    *serve(LEGACY_SEARCH, legacy_search),
-    *serve(SIMILAR, similar),
+    *serve(api.RECALL, recall),
+    *serve(api.SEARCH, search),
+    *serve(api.LEGACY_SEARCH, legacy_search),
+    *serve(api.SIMILAR, similar),
 )

@@ -30,15 +30,8 @@ from signet_actors.gateway.sessions.hook_runner import REQUEST_SHARE
 from signet_actors.gateway.transcript_capture import Capture, capture_for, store_capture
 from signet_actors.gateway.transcript_files import TranscriptRefused
 from signet_actors.gateway.vector_waits import wait_stored
+from signet_actors.operations import remember as api
 from signet_actors.operations.field_types import MAX_NAME_CHARS
-from signet_actors.operations.remember import (
-    REMEMBER,
-    ProvenanceFields,
-    RememberChunksReply,
-    RememberReply,
-    RememberRequest,
-    SimilarMemory,
-)
 from signet_actors.operations.transcripts import session_key
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import Recall
@@ -67,7 +60,7 @@ ANSWERS: Final = 0.5
 """The relevance from which on a memory is about the same."""
 
 
-async def remember(call: Call[RememberRequest]) -> HttpResponse:
+async def remember(call: Call[api.RememberRequest]) -> HttpResponse:
     """Store the memory durably before replying; store an oversized one as chunks, all or none."""
     await name_project(call)
     text = await prepare_remembered_text(call.state, call.request.content, prefixes=call.request.prefixes)
@@ -94,7 +87,7 @@ async def name_project(call: Call[Any]) -> None:
         call.request = msgspec.structs.replace(call.request, project=project)
 
 
-async def _captured(call: Call[RememberRequest]) -> Capture | None:
+async def _captured(call: Call[api.RememberRequest]) -> Capture | None:
     """Return the transcript that is to be stored with the memory; None, with a warning, if it cannot be."""
     request = call.request
     if request.transcript is None:
@@ -115,7 +108,7 @@ async def _captured(call: Call[RememberRequest]) -> Capture | None:
         return None
 
 
-async def _store_transcript(call: Call[RememberRequest], found: Capture) -> None:
+async def _store_transcript(call: Call[api.RememberRequest], found: Capture) -> None:
     """Store the transcript of the session after the memory. Raises OutcomeUnknown; a retry stores the rest.
 
     Source: memory-pipeline.txt "Lossless Session Transcripts".
@@ -140,16 +133,16 @@ async def _store_transcript(call: Call[RememberRequest], found: Capture) -> None
         call.warnings.append("transcript is not stored, because that of this session was forgotten")
 
 
-async def note_remembered(call: Call[Any], stored: RememberReply | RememberChunksReply) -> None:
+async def note_remembered(call: Call[Any], stored: api.RememberReply | api.RememberChunksReply) -> None:
     """Note for the next checkpoint of the caller's session what it stored."""
-    ids = stored.ids if isinstance(stored, RememberChunksReply) else [stored.id]
+    ids = stored.ids if isinstance(stored, api.RememberChunksReply) else [stored.id]
     if call.session_key is not None and await call.is_owner():
         call.state.checkpoints.remembered(call.session_key, call.agent_id, ids)
 
 
 async def store_text(
-    call: Call[RememberRequest], text: PreparedMemory, *, may_repeat: bool = False
-) -> RememberReply | RememberChunksReply:
+    call: Call[api.RememberRequest], text: PreparedMemory, *, may_repeat: bool = False
+) -> api.RememberReply | api.RememberChunksReply:
     """Store the prepared text with the fields of the request; an oversized one as chunks. Raises SignetError.
 
     ``may_repeat``: a long text is stored although a part of it is stored already.
@@ -178,7 +171,7 @@ async def store_text(
         )
         reply = await _remember_reply(call, stored, redaction)
         await _warn_of_unknown_project(call)
-        if similar is None or not isinstance(reply, RememberReply) or reply.deduped:
+        if similar is None or not isinstance(reply, api.RememberReply) or reply.deduped:
             return reply
         found = [row for row in await similar if row.id != reply.id][:MOST_SIMILAR]
         return msgspec.structs.replace(reply, similar=found or UNSET)
@@ -187,7 +180,7 @@ async def store_text(
             similar.cancel()
 
 
-async def _warn_of_unknown_project(call: Call[RememberRequest]) -> None:
+async def _warn_of_unknown_project(call: Call[api.RememberRequest]) -> None:
     """Tell an agent that no session has run in a directory of the name that it gives as the project."""
     project = call.request.project
     is_agent = call.headers.get("x-signet-actor-type", "").strip().lower() == "agent"
@@ -203,8 +196,8 @@ async def _warn_of_unknown_project(call: Call[RememberRequest]) -> None:
 
 
 async def _similar(
-    call: Call[RememberRequest], content: str, vector: Vector | None, frames: Sequence[bytes]
-) -> list[SimilarMemory]:
+    call: Call[api.RememberRequest], content: str, vector: Vector | None, frames: Sequence[bytes]
+) -> list[api.SimilarMemory]:
     """Return memories about the same, best first; none if a searcher does not answer in time."""
     request, config = call.request, call.state.config
     query = Recall(
@@ -234,18 +227,18 @@ async def _similar(
             found = await call.ask_searcher(query, frames=[] if vector is None else [frames[vector.frame]])
     except (SignetError, TimeoutError):
         return []
-    return [SimilarMemory(row.id, row.content, row.created_at, row.relevance) for row in found.rows]
+    return [api.SimilarMemory(row.id, row.content, row.created_at, row.relevance) for row in found.rows]
 
 
 async def _remember_reply(
     call: Call[Any], stored: Remembered | ChunksRemembered, redaction: RedactionFields
-) -> RememberReply | RememberChunksReply:
+) -> api.RememberReply | api.RememberChunksReply:
     """Return the reply for what is stored.
 
     A duplicate source may have been stored in the other form (single or chunked) before.
     """
     if isinstance(stored, ChunksRemembered):
-        return RememberChunksReply(
+        return api.RememberChunksReply(
             chunk_count=len(stored.ids),
             ids=stored.ids,
             group_id=stored.group_id,
@@ -257,7 +250,7 @@ async def _remember_reply(
     if not embedded and not stored.deduped:
         # Skip a duplicate: it is not known here whether the existing memory still has an embedding job to wait for.
         embedded = stored.id in await wait_stored(call, {stored.id: stored.version})
-    return RememberReply(
+    return api.RememberReply(
         id=stored.id,
         type=stored.type,
         tags=joined_tags(stored.tags),
@@ -272,13 +265,13 @@ async def _remember_reply(
 
 
 async def _remember_chunks(
-    call: Call[RememberRequest],
+    call: Call[api.RememberRequest],
     memory: NewMemory,
     chunks: tuple[str, ...],
     redaction: RedactionFields,
     *,
     may_repeat: bool,
-) -> RememberReply | RememberChunksReply:
+) -> api.RememberReply | api.RememberChunksReply:
     state = call.state
     frames: list[bytes] = []
     vectors = [v for v in await embed_texts(state, chunks, frames, trace_id=call.trace_id) if v is not None]
@@ -299,11 +292,11 @@ async def _remember_chunks(
     return await _remember_reply(call, stored, redaction)
 
 
-def _new_memory(call: Call[RememberRequest], text: PreparedMemory) -> NewMemory:
+def _new_memory(call: Call[api.RememberRequest], text: PreparedMemory) -> NewMemory:
     """Return the memory without its vector. Fields of the body take precedence over prefixes of the text."""
     fields = call.request
     # The metadata object of an importer is used only for fields that the body lacks.
-    metadata = fields.metadata or ProvenanceFields()
+    metadata = fields.metadata or api.ProvenanceFields()
     return NewMemory(
         content=text.content,
         type=fields.type or text.type,
@@ -330,7 +323,7 @@ def _new_memory(call: Call[RememberRequest], text: PreparedMemory) -> NewMemory:
     )
 
 
-def _temporal_edges(fields: RememberRequest) -> tuple[TemporalEdge, ...]:
+def _temporal_edges(fields: api.RememberRequest) -> tuple[TemporalEdge, ...]:
     """Return the explicit times of a memory. Source: memory-api.txt "POST /api/memory/remember"."""
     moments = (
         ("occurred", fields.occurred_at),
@@ -346,4 +339,4 @@ def _temporal_edges(fields: RememberRequest) -> tuple[TemporalEdge, ...]:
     return tuple(edges)
 
 
-ROUTES: tuple[Route, ...] = serve(REMEMBER, remember)
+ROUTES: tuple[Route, ...] = serve(api.REMEMBER, remember)

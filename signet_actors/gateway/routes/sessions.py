@@ -15,25 +15,15 @@ from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.sessions.table import Session as KnownSession
 from signet_actors.gateway.sessions.table import on_disk
+from signet_actors.operations import sessions as api
 from signet_actors.operations.request_fields import AgentField
-from signet_actors.operations.sessions import (
-    BYPASS,
-    GET,
-    LIST,
-    RENEW,
-    BypassReply,
-    BypassRequest,
-    RenewedSession,
-    Session,
-    SessionsReply,
-)
 from signet_actors.protocol.sessions import GetSession, SetBypass
 
 
 async def list_sessions(call: Call[AgentField]) -> HttpResponse:
     """Return the active sessions that the caller may see."""
     sessions = [_shown(session) for session in call.state.sessions.active() if _is_visible(call, session)]
-    return HttpResponse(SessionsReply(sessions=sessions, count=len(sessions)))
+    return HttpResponse(api.SessionsReply(sessions=sessions, count=len(sessions)))
 
 
 async def get_session(call: Call[AgentField]) -> HttpResponse:
@@ -41,7 +31,7 @@ async def get_session(call: Call[AgentField]) -> HttpResponse:
     return HttpResponse(_shown(_session(call)))
 
 
-async def bypass(call: Call[BypassRequest]) -> HttpResponse:
+async def bypass(call: Call[api.BypassRequest]) -> HttpResponse:
     """Switch memory off or on for the session, durably. An unknown session is reported before an invalid body."""
     session = await _session_to_switch(call)
     enabled = call.request.enabled
@@ -52,14 +42,14 @@ async def bypass(call: Call[BypassRequest]) -> HttpResponse:
     command = SetBypass(session.key, call.agent_id, iso(session.first_ms), bypassed=enabled)
     await call.state.ledger.store_bypass(command, trace_id=call.trace_id)
     await on_disk(call.state.sessions.bypass(session, bypassed=enabled), wait_s=None)
-    return HttpResponse(BypassReply(key=session.key, bypassed=enabled))
+    return HttpResponse(api.BypassReply(key=session.key, bypassed=enabled))
 
 
 async def renew(call: Call[AgentField]) -> HttpResponse:
     """Keep the claim of the session for as long as that of a new one."""
     session = _session(call)
     await on_disk(call.state.sessions.renew(session))
-    return HttpResponse(fill(RenewedSession, _shown(session)))
+    return HttpResponse(fill(api.RenewedSession, _shown(session)))
 
 
 def _session(call: Call[Any]) -> KnownSession:
@@ -95,8 +85,8 @@ def _is_visible(call: Call[Any], session: KnownSession) -> bool:
     return session.agent_id == call.agent_id or not _names_agent(call)
 
 
-def _shown(session: KnownSession) -> Session:
-    return Session(
+def _shown(session: KnownSession) -> api.Session:
+    return api.Session(
         key=session.key,
         runtime_path=session.path,
         claimed_at=iso(session.first_ms),
@@ -106,8 +96,8 @@ def _shown(session: KnownSession) -> Session:
 
 
 ROUTES: tuple[Route, ...] = (
-    *serve(LIST, list_sessions),
-    *serve(GET, get_session),
-    *serve(BYPASS, bypass),
-    *serve(RENEW, renew),
+    *serve(api.LIST, list_sessions),
+    *serve(api.GET, get_session),
+    *serve(api.BYPASS, bypass),
+    *serve(api.RENEW, renew),
 )

@@ -22,21 +22,8 @@ from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.status.pipeline_figures import pending_by_kind, waiting_reasons
 from signet_actors.gateway.status.replies import Replies
 from signet_actors.gateway.status.snapshot import DaemonSnapshot, take_snapshot
+from signet_actors.operations import status as api
 from signet_actors.operations.request_fields import NoFields
-from signet_actors.operations.status import (
-    FEATURES,
-    STATUS,
-    ActorReport,
-    EmbeddingReport,
-    HealthScore,
-    LogPlaces,
-    ProviderChoice,
-    ProviderResolution,
-    RetentionReport,
-    StatusReply,
-    StoreReport,
-    WriterReport,
-)
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.extractor import ExtractorStatus
 from signet_actors.protocol.searcher import StoreStats
@@ -60,12 +47,12 @@ async def status(call: Call[NoFields]) -> HttpResponse:
     return HttpResponse(render(take_snapshot(state, replies, notes, tree=tree)))
 
 
-def render(snapshot: DaemonSnapshot) -> StatusReply:
+def render(snapshot: DaemonSnapshot) -> api.StatusReply:
     """Return the status overview."""
     config, replies = snapshot.config, snapshot.replies
     workspace = Workspace(Path(snapshot.workspace))
     store = replies.store
-    return StatusReply(
+    return api.StatusReply(
         status="stopping" if snapshot.draining else "running",
         version=signet_actors.__version__,
         pid=snapshot.supervisor_pid,
@@ -76,14 +63,14 @@ def render(snapshot: DaemonSnapshot) -> StatusReply:
         bind_host=config.gateway.host,
         agents_dir=snapshot.workspace,
         memory_db="writer" not in snapshot.readiness.missing,
-        health=HealthScore(score=_fraction_up(snapshot.children), status=snapshot.readiness.status),
+        health=api.HealthScore(score=_fraction_up(snapshot.children), status=snapshot.readiness.status),
         detail=snapshot.readiness.detail,
-        actors=msgspec.convert(snapshot.children, list[ActorReport], from_attributes=True),
+        actors=msgspec.convert(snapshot.children, list[api.ActorReport], from_attributes=True),
         gateway=dict(snapshot.counters),
         bus=dict(snapshot.bus),
         db=_store(store),
-        writer=msgspec.convert(replies.writer, WriterReport | None, from_attributes=True),
-        retention=msgspec.convert(replies.retention, RetentionReport | None, from_attributes=True),
+        writer=msgspec.convert(replies.writer, api.WriterReport | None, from_attributes=True),
+        retention=msgspec.convert(replies.retention, api.RetentionReport | None, from_attributes=True),
         jobs=store.jobs if store else None,
         oldest_pending_job=store.oldest_pending_job if store else None,
         waiting=_waiting(snapshot),
@@ -94,7 +81,9 @@ def render(snapshot: DaemonSnapshot) -> StatusReply:
         provider_resolution=_providers(config, replies.extractor),
         active_sessions=snapshot.active_sessions,
         bypassed_sessions=snapshot.bypassed_sessions,
-        logging=LogPlaces(log_dir=str(workspace.log_dir), log_file=str(log_path(workspace.log_dir, snapshot.now_ms))),
+        logging=api.LogPlaces(
+            log_dir=str(workspace.log_dir), log_file=str(log_path(workspace.log_dir, snapshot.now_ms))
+        ),
     )
 
 
@@ -136,16 +125,16 @@ def _fraction_up(children: Sequence[ChildState]) -> float:
     return round(sum(child.state == UP for child in children) / len(children), 2) if children else 0.0
 
 
-def _store(stats: StoreStats | None) -> StoreReport | None:
+def _store(stats: StoreStats | None) -> api.StoreReport | None:
     if stats is None:
         return None
-    return fill(StoreReport, stats, entities=0, bytes=stats.database_bytes)
+    return fill(api.StoreReport, stats, entities=0, bytes=stats.database_bytes)
 
 
-def _embedding(embedder: Embedder | None, config: Config) -> EmbeddingReport:
+def _embedding(embedder: Embedder | None, config: Config) -> api.EmbeddingReport:
     if embedder is None:
-        return EmbeddingReport(provider="none", model="", dimensions=0, available=False)
-    return EmbeddingReport(
+        return api.EmbeddingReport(provider="none", model="", dimensions=0, available=False)
+    return api.EmbeddingReport(
         provider=embedder.provider,
         model=embedder.model,
         dimensions=embedder.dimensions,
@@ -154,11 +143,11 @@ def _embedding(embedder: Embedder | None, config: Config) -> EmbeddingReport:
     )
 
 
-def _providers(config: Config, extractor: ExtractorStatus | None) -> ProviderResolution:
+def _providers(config: Config, extractor: ExtractorStatus | None) -> api.ProviderResolution:
     """Return for each task the configured provider, the chosen one, and the one that answers prompts now."""
     pipeline = config.memory.pipeline_v2
     own = pipeline.synthesis.provider
-    return ProviderResolution(
+    return api.ProviderResolution(
         extraction=_choice(pipeline.extraction.provider, None if extractor is None else extractor.model),
         synthesis=_choice(
             pipeline.extraction.provider if own == "extraction" else own,
@@ -167,15 +156,15 @@ def _providers(config: Config, extractor: ExtractorStatus | None) -> ProviderRes
     )
 
 
-def _choice(configured: str, model: ModelState | None) -> ProviderChoice:
+def _choice(configured: str, model: ModelState | None) -> api.ProviderChoice:
     if model is None:
-        return ProviderChoice(configured=configured, resolved=NO_PROVIDER, effective=NO_PROVIDER)
+        return api.ProviderChoice(configured=configured, resolved=NO_PROVIDER, effective=NO_PROVIDER)
     answers = model.report is not None and model.report.circuit is CircuitState.CLOSED
     name = model.selection.name
-    return ProviderChoice(configured=configured, resolved=name, effective=name if answers else NO_PROVIDER)
+    return api.ProviderChoice(configured=configured, resolved=name, effective=name if answers else NO_PROVIDER)
 
 
 ROUTES: tuple[Route, ...] = (
-    *serve(STATUS, status),
-    *serve(FEATURES, features),
+    *serve(api.STATUS, status),
+    *serve(api.FEATURES, features),
 )

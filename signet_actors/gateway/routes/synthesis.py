@@ -20,46 +20,26 @@ from signet_actors.gateway.ingest import redaction_fields
 from signet_actors.gateway.sessions.hook_runner import NO_HOOKS_HEADER
 from signet_actors.gateway.synthesis.memory_file import FILE_NAME, MemoryFile, Record
 from signet_actors.gateway.synthesis.synthesis import DAEMON, last_error
+from signet_actors.operations import synthesis as api
 from signet_actors.operations.field_types import parse_flag
 from signet_actors.operations.hooks import StartMemory
-from signet_actors.operations.synthesis import (
-    COMPLETE,
-    CONFIG,
-    DIFF,
-    MAX_CONTENT_CHARS,
-    REQUEST,
-    STATUS,
-    TRIGGER,
-    CompleteSynthesisRequest,
-    FileVersion,
-    RequestSynthesisRequest,
-    SynthesisAgent,
-    SynthesisCompleted,
-    SynthesisDiff,
-    SynthesisPrompt,
-    SynthesisSettings,
-    SynthesisStatus,
-    TriggerReply,
-    TriggerRequest,
-    VersionRequest,
-)
 from signet_actors.runtime.messaging.requests import mark_sent
 
 
-async def settings(call: Call[SynthesisAgent]) -> HttpResponse:
+async def settings(call: Call[api.SynthesisAgent]) -> HttpResponse:
     """Return the settings in effect."""
     return HttpResponse(_settings(call))
 
 
-async def request(call: Call[RequestSynthesisRequest]) -> HttpResponse:
+async def request(call: Call[api.RequestSynthesisRequest]) -> HttpResponse:
     """Return the prompt and the memories that it shows."""
     shown = _settings(call)
     reason = _switched_off(call)
     if reason is not None:
-        return HttpResponse(SynthesisPrompt(harness=shown.harness, model=shown.model, skipped=True, reason=reason))
+        return HttpResponse(api.SynthesisPrompt(harness=shown.harness, model=shown.model, skipped=True, reason=reason))
     groups = await call.state.synthesis.groups(call.agent_id, call.trace_id)
     return HttpResponse(
-        SynthesisPrompt(
+        api.SynthesisPrompt(
             harness=shown.harness,
             model=shown.model,
             prompt=call.state.synthesis.prompt(groups, shown.max_tokens),
@@ -73,24 +53,26 @@ async def request(call: Call[RequestSynthesisRequest]) -> HttpResponse:
     )
 
 
-async def complete(call: Call[CompleteSynthesisRequest]) -> HttpResponse:
+async def complete(call: Call[api.CompleteSynthesisRequest]) -> HttpResponse:
     """Write the file."""
     content = call.request.content
     if not content.strip():
         raise InvalidRequest("content is required", field="content")
-    if len(content) > MAX_CONTENT_CHARS:
+    if len(content) > api.MAX_CONTENT_CHARS:
         raise SignetError(
-            f"content must be at most {MAX_CONTENT_CHARS} characters", code=ErrorCode.PAYLOAD_TOO_LARGE, field="content"
+            f"content must be at most {api.MAX_CONTENT_CHARS} characters",
+            code=ErrorCode.PAYLOAD_TOO_LARGE,
+            field="content",
         )
     reason = _switched_off(call)
     if reason is not None:
-        return HttpResponse(SynthesisCompleted(success=False, skipped=True, reason=reason))
+        return HttpResponse(api.SynthesisCompleted(success=False, skipped=True, reason=reason))
     by = call.request.harness or "harness"
     mark_sent()
     replaced, kinds = await call.state.synthesis.complete(call.agent_id, content, by)
     redaction = redaction_fields(kinds)
     return HttpResponse(
-        SynthesisCompleted(
+        api.SynthesisCompleted(
             success=True,
             written=replaced.written,
             edited=replaced.edited,
@@ -101,7 +83,7 @@ async def complete(call: Call[CompleteSynthesisRequest]) -> HttpResponse:
     )
 
 
-async def status(call: Call[SynthesisAgent]) -> HttpResponse:
+async def status(call: Call[api.SynthesisAgent]) -> HttpResponse:
     """Return when the file was made, by whom, and its versions."""
     synthesis = call.state.synthesis
     file = synthesis.file(call.agent_id)
@@ -114,7 +96,7 @@ async def status(call: Call[SynthesisAgent]) -> HttpResponse:
     report = synthesis.reports.get(call.agent_id)
     failure = None if running else last_error(record) or (report and report.last_error)
     return HttpResponse(
-        SynthesisStatus(
+        api.SynthesisStatus(
             running=running,
             last_run_at=record.last_run_at,
             config=_settings(call),
@@ -135,40 +117,40 @@ async def status(call: Call[SynthesisAgent]) -> HttpResponse:
     )
 
 
-async def trigger(call: Call[TriggerRequest]) -> HttpResponse:
+async def trigger(call: Call[api.TriggerRequest]) -> HttpResponse:
     """Begin to make the file."""
     synthesis = call.state.synthesis
     reason = None if synthesis.needs_no_model else await synthesis.model_waits()
     if reason is not None:
         raise Unavailable(f"Synthesis worker not running: {reason}")
     synthesis.start(call.agent_id, again=call.request.again)
-    return HttpResponse(TriggerReply(success=True, running=True, agent_id=call.agent_id))
+    return HttpResponse(api.TriggerReply(success=True, running=True, agent_id=call.agent_id))
 
 
-def _read(file: MemoryFile) -> tuple[str, Record, bool, list[FileVersion]]:
+def _read(file: MemoryFile) -> tuple[str, Record, bool, list[api.FileVersion]]:
     record = file.record()
     return file.text(), record, bool(record.file_digest) and file.is_edited(record), file.versions()
 
 
-async def diff(call: Call[VersionRequest]) -> HttpResponse:
+async def diff(call: Call[api.VersionRequest]) -> HttpResponse:
     """Return the difference between a former version and the present file."""
     file = call.state.synthesis.file(call.agent_id)
     return HttpResponse(await asyncio.to_thread(_diff, file, call.request.version))
 
 
-def _diff(file: MemoryFile, name: str | None) -> SynthesisDiff:
+def _diff(file: MemoryFile, name: str | None) -> api.SynthesisDiff:
     if name is None:
         versions = file.versions()
         if not versions:
-            return SynthesisDiff(version=None, diff=None)
+            return api.SynthesisDiff(version=None, diff=None)
         name = versions[0].name
-    return SynthesisDiff(version=name, diff=difference(file.version(name), file.text(), (name, FILE_NAME)))
+    return api.SynthesisDiff(version=name, diff=difference(file.version(name), file.text(), (name, FILE_NAME)))
 
 
-def _settings(call: Call[Any]) -> SynthesisSettings:
+def _settings(call: Call[Any]) -> api.SynthesisSettings:
     config = call.state.config
     chosen = config.memory.synthesis
-    return SynthesisSettings(
+    return api.SynthesisSettings(
         enabled=config.hooks.synthesis.enabled,
         harness=chosen.harness,
         model=chosen.model,
@@ -194,10 +176,10 @@ def _switched_off(call: Call[Any]) -> str | None:
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    *serve(CONFIG, settings),
-    *serve(REQUEST, request),
-    *serve(COMPLETE, complete),
-    *serve(STATUS, status),
-    *serve(TRIGGER, trigger),
-    *serve(DIFF, diff),
+    *serve(api.CONFIG, settings),
+    *serve(api.REQUEST, request),
+    *serve(api.COMPLETE, complete),
+    *serve(api.STATUS, status),
+    *serve(api.TRIGGER, trigger),
+    *serve(api.DIFF, diff),
 )

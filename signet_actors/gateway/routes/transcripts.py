@@ -46,27 +46,8 @@ from signet_actors.gateway.transcript_capture import (
 )
 from signet_actors.gateway.transcript_files import TranscriptMissing, TranscriptRefused, read_transcript_file, roots
 from signet_actors.gateway.transcript_readers import Check
+from signet_actors.operations import transcripts as api
 from signet_actors.operations.field_types import MAX_NAME_CHARS, parse_flag
-from signet_actors.operations.transcripts import (
-    FORGET_TRANSCRIPT,
-    GET_TRANSCRIPT,
-    LIST_PAST,
-    SEARCH_SESSIONS,
-    SESSION_END,
-    ForgetTranscriptReply,
-    ForgetTranscriptRequest,
-    GetTranscriptRequest,
-    ListPastRequest,
-    PastSessionsReply,
-    SearchSessionsReply,
-    SearchSessionsRequest,
-    SessionEndReply,
-    SessionEndRequest,
-    SessionHit,
-    TranscriptReply,
-    TurnBody,
-    session_key,
-)
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.transcripts import (
     ForgetTranscript,
@@ -95,7 +76,7 @@ MAX_REPLY_ROWS: Final = 10_000
 _PROMPT_CHARS: Final = 400
 
 
-async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
+async def session_end(call: Call[api.SessionEndRequest]) -> HttpResponse:
     """Store the turns of the session, and note its end. Without a transcript nothing can be lost: 200, as every hook.
 
     Source: docs/decisions.md 34.
@@ -128,7 +109,7 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
     return _nothing_stored(reason)
 
 
-async def _ended(call: Call[SessionEndRequest]) -> HttpResponse:
+async def _ended(call: Call[api.SessionEndRequest]) -> HttpResponse:
     """Store the turns of the session that are not stored yet, durably before replying. Raises SignetError.
 
     A key in ``sessionId`` or in the transcript names no agent, because it is not the caller's own statement.
@@ -183,7 +164,7 @@ async def _ended(call: Call[SessionEndRequest]) -> HttpResponse:
     checkpoint = await _end_checkpoint(call, key)
     redaction = redaction_fields((*call.redactions, *found.kinds))
     return HttpResponse(
-        SessionEndReply(
+        api.SessionEndReply(
             queued=stored.job_id is not None,
             job_id=UNSET if stored.job_id is None else stored.job_id,
             stored=True,
@@ -199,7 +180,7 @@ async def _ended(call: Call[SessionEndRequest]) -> HttpResponse:
 
 
 async def _end_without_turns(
-    call: Call[SessionEndRequest],
+    call: Call[api.SessionEndRequest],
     key: str | None,
     path: str | None,
     reason: str,
@@ -213,7 +194,7 @@ async def _end_without_turns(
     """
     request = call.request
     if key is None:
-        return HttpResponse(SessionEndReply(skipped=skipped, reason=reason, **read))
+        return HttpResponse(api.SessionEndReply(skipped=skipped, reason=reason, **read))
     await _release(call, key, path)
     checkpoint = await _end_checkpoint(call, key)
     job_id: str | None = None
@@ -231,7 +212,7 @@ async def _end_without_turns(
         with contextlib.suppress(SignetError):
             job_id = (await call.ask_writer_unkeyed(command)).job_id
     return HttpResponse(
-        SessionEndReply(
+        api.SessionEndReply(
             queued=job_id is not None,
             job_id=UNSET if job_id is None else job_id,
             session_key=key,
@@ -243,7 +224,7 @@ async def _end_without_turns(
     )
 
 
-async def _release(call: Call[SessionEndRequest], key: str, path: str | None) -> None:
+async def _release(call: Call[api.SessionEndRequest], key: str, path: str | None) -> None:
     """End the session for other hooks, unless it goes on, went on after a report that is late, or is past."""
     captured_at = call.request.captured_at
     is_late = parse_flag(call.headers.get(LATE_HEADER, "")) and captured_at is not None
@@ -252,7 +233,7 @@ async def _release(call: Call[SessionEndRequest], key: str, path: str | None) ->
         await on_disk(call.state.sessions.end(key, path, ended_ms=ended_ms).stored)
 
 
-async def _end_checkpoint(call: Call[SessionEndRequest], key: str) -> str | None:
+async def _end_checkpoint(call: Call[api.SessionEndRequest], key: str) -> str | None:
     """Note the end of the session in a checkpoint; return its id if it is on disk."""
     request = call.request
     return await call.state.checkpoints.end(
@@ -277,7 +258,7 @@ async def project_of(call: Call[Any], key: str) -> str | None:
     return context.project
 
 
-async def _refusal(call: Call[SessionEndRequest], key: str, path: str | None) -> HttpResponse | None:
+async def _refusal(call: Call[api.SessionEndRequest], key: str, path: str | None) -> HttpResponse | None:
     """Return the response to a hook that may not end the session: bypassed, of another path, or ended before.
 
     Raises SignetError if it cannot be read whether the session is bypassed.
@@ -292,21 +273,21 @@ async def _refusal(call: Call[SessionEndRequest], key: str, path: str | None) ->
         return _nothing_stored(OTHER_PROJECT)
     session = state.sessions.find(key, ended=True)
     if state.ledger.is_bypassed(key) or (session is not None and session.bypassed):
-        return HttpResponse(SessionEndReply(skipped=True, reason="bypassed", bypassed=True))
+        return HttpResponse(api.SessionEndReply(skipped=True, reason="bypassed", bypassed=True))
     if session is None or path is None:
         return None
     if session.ended_by is not None:
         ended_by = session.ended_by or UNSET
-        reply = SessionEndReply(skipped=True, reason="ended", duplicate_session_end=True, ended_by=ended_by)
+        reply = api.SessionEndReply(skipped=True, reason="ended", duplicate_session_end=True, ended_by=ended_by)
     elif session.path not in (None, path):
         claimed_by = session.path or UNSET
-        reply = SessionEndReply(skipped=True, reason="claimed", duplicate_runtime_path=True, claimed_by=claimed_by)
+        reply = api.SessionEndReply(skipped=True, reason="claimed", duplicate_runtime_path=True, claimed_by=claimed_by)
     else:
         return None
     return HttpResponse(reply)
 
 
-async def note_left_out(call: Call[SessionEndRequest], key: str | None, found: Capture | None = None) -> None:
+async def note_left_out(call: Call[api.SessionEndRequest], key: str | None, found: Capture | None = None) -> None:
     """Have copies of what is said while memory is off known, so that no session that has them stores them.
 
     Nothing of the text is stored. Raises SignetError.
@@ -320,7 +301,7 @@ async def note_left_out(call: Call[SessionEndRequest], key: str | None, found: C
         await store_capture(call, found, key, harness=None, project=None, captured_at=None, is_off=True)
 
 
-async def _is_left_out(call: Call[SessionEndRequest], context: Context | None) -> bool:
+async def _is_left_out(call: Call[api.SessionEndRequest], context: Context | None) -> bool:
     """Return whether ``projects.only`` leaves the session out. It restricts hooks, not a command of the user.
 
     That one begins no session, but its transcript tells where one began of which hooks have told.
@@ -330,7 +311,7 @@ async def _is_left_out(call: Call[SessionEndRequest], context: Context | None) -
     return await is_elsewhere(call, context) and call.request.reason != BACKFILL
 
 
-def note_skipped(call: Call[SessionEndRequest], reason: str) -> None:
+def note_skipped(call: Call[api.SessionEndRequest], reason: str) -> None:
     """Log and count a transcript that is not stored; the reason names no path."""
     state = call.state
     state.counters.transcripts_skipped += 1
@@ -338,10 +319,10 @@ def note_skipped(call: Call[SessionEndRequest], reason: str) -> None:
 
 
 def _nothing_stored(reason: str) -> HttpResponse:
-    return HttpResponse(SessionEndReply(skipped=True, reason=reason))
+    return HttpResponse(api.SessionEndReply(skipped=True, reason=reason))
 
 
-async def note_losses(call: Call[SessionEndRequest], key: str, found: Capture) -> None:
+async def note_losses(call: Call[api.SessionEndRequest], key: str, found: Capture) -> None:
     """Begin a context epoch if the transcript tells that the model has lost a part of it. Raises SignetError.
 
     A past session begins none, so it does not count as active now. Nor does one of a late report, because it may have
@@ -355,12 +336,12 @@ async def note_losses(call: Call[SessionEndRequest], key: str, found: Capture) -
         call.state.ledger.note_losses(context, losses)
 
 
-def transcript_name(request: SessionEndRequest) -> Hashable:
+def transcript_name(request: api.SessionEndRequest) -> Hashable:
     """Return by what a transcript is known when it comes again."""
     return request.transcript_path if request.transcript is None else hash(request.transcript)
 
 
-async def captured(call: Call[SessionEndRequest], named: str | None) -> tuple[Capture, str]:
+async def captured(call: Call[api.SessionEndRequest], named: str | None) -> tuple[Capture, str]:
     """Read and parse the transcript in a thread, as long as the request may take; see ``read_capture``.
 
     Raises SignetError, TranscriptRefused, TranscriptTooLong.
@@ -390,7 +371,7 @@ async def captured(call: Call[SessionEndRequest], named: str | None) -> tuple[Ca
             call.state.log.warning("transcript_given_up", harness=call.request.harness, trace=call.trace_id)
 
 
-def read_capture(call: Call[SessionEndRequest], named: str | None, check: Check) -> tuple[Capture, str]:
+def read_capture(call: Call[api.SessionEndRequest], named: str | None, check: Check) -> tuple[Capture, str]:
     """Read and parse the transcript; return it with its session, which is ``named`` or follows from it.
 
     Blocks. Raises TranscriptRefused, TranscriptTooLong.
@@ -411,12 +392,12 @@ def read_capture(call: Call[SessionEndRequest], named: str | None, check: Check)
     return found, key
 
 
-def _session_of(call: Call[SessionEndRequest], found: Capture) -> str:
+def _session_of(call: Call[api.SessionEndRequest], found: Capture) -> str:
     """Return the session that the transcript names, or a name made from what is captured."""
     request = call.request
     if found.transcript.session_key is not None:
         named = FieldRedactor(call.state, for_memories=False).digest(
-            session_key(found.transcript.session_key)[:MAX_NAME_CHARS]
+            api.session_key(found.transcript.session_key)[:MAX_NAME_CHARS]
         )
         if named:
             return named
@@ -430,7 +411,7 @@ def _session_of(call: Call[SessionEndRequest], found: Capture) -> str:
     return f"capture-{basis.hexdigest()[:32]}"
 
 
-async def get_transcript(call: Call[GetTranscriptRequest]) -> HttpResponse:
+async def get_transcript(call: Call[api.GetTranscriptRequest]) -> HttpResponse:
     """Return the conversation of a session, from ``after`` on, as far as one reply may be long."""
     (key, agent_id), after = named_session(call), call.request.after
     turns: list[TranscriptTurn] = []
@@ -447,7 +428,7 @@ async def get_transcript(call: Call[GetTranscriptRequest]) -> HttpResponse:
     found = page.transcript
     return HttpResponse(
         fill(
-            TranscriptReply,
+            api.TranscriptReply,
             found,
             content=conversation([(turn.role, turn.content, turn.continues) for turn in turns]),
             turn_count=found.turns,
@@ -457,7 +438,7 @@ async def get_transcript(call: Call[GetTranscriptRequest]) -> HttpResponse:
     )
 
 
-def _bodies(turns: list[TranscriptTurn]) -> list[TurnBody]:
+def _bodies(turns: list[TranscriptTurn]) -> list[api.TurnBody]:
     """Return the turns, each with its pieces joined."""
     joined: list[list[TranscriptTurn]] = []
     for turn in turns:
@@ -466,12 +447,12 @@ def _bodies(turns: list[TranscriptTurn]) -> list[TurnBody]:
         else:
             joined.append([turn])
     return [
-        TurnBody(rows[0].role, "".join(row.content for row in rows), rows[0].said_at, rows[0].copy_of or UNSET)
+        api.TurnBody(rows[0].role, "".join(row.content for row in rows), rows[0].said_at, rows[0].copy_of or UNSET)
         for rows in joined
     ]
 
 
-async def search_sessions(call: Call[SearchSessionsRequest]) -> HttpResponse:
+async def search_sessions(call: Call[api.SearchSessionsRequest]) -> HttpResponse:
     """Return the sessions whose turns match the query best."""
     request = call.request
     asks = call.session_key if call.headers.get("x-signet-session-key") else request.current_session_key
@@ -487,25 +468,25 @@ async def search_sessions(call: Call[SearchSessionsRequest]) -> HttpResponse:
         )
     )
     hits = [
-        fill(SessionHit, session, rank=rank, at=session.said_at, copy_of=session.copy_of or UNSET)
+        fill(api.SessionHit, session, rank=rank, at=session.said_at, copy_of=session.copy_of or UNSET)
         for rank, session in enumerate(found.sessions, 1)
     ]
-    return HttpResponse(SearchSessionsReply(query=request.query, hits=hits, count=len(hits)))
+    return HttpResponse(api.SearchSessionsReply(query=request.query, hits=hits, count=len(hits)))
 
 
-async def list_past(call: Call[ListPastRequest]) -> HttpResponse:
+async def list_past(call: Call[api.ListPastRequest]) -> HttpResponse:
     """Return a page of the sessions whose transcripts are kept."""
     asked = call.request
     found = await call.ask_searcher(
         ListPastSessions(call.read, asked.limit, _PROMPT_CHARS, asked.offset, asked.project, asked.prefix)
     )
-    return HttpResponse(PastSessionsReply(found.sessions, found.total))
+    return HttpResponse(api.PastSessionsReply(found.sessions, found.total))
 
 
-_erasures: Final[set[asyncio.Task[ForgetTranscriptReply]]] = set()
+_erasures: Final[set[asyncio.Task[api.ForgetTranscriptReply]]] = set()
 
 
-async def forget_transcript(call: Call[ForgetTranscriptRequest]) -> HttpResponse:
+async def forget_transcript(call: Call[api.ForgetTranscriptRequest]) -> HttpResponse:
     """Erase the caller's transcript of the session, and its checkpoints, for good. It goes on if it takes too long."""
     key, agent_id = named_session(call)
     call.state.checkpoints.forget(key, agent_id)
@@ -515,7 +496,7 @@ async def forget_transcript(call: Call[ForgetTranscriptRequest]) -> HttpResponse
     return HttpResponse(await asyncio.shield(erasure))
 
 
-async def _erase(call: Call[ForgetTranscriptRequest], key: str, agent_id: str) -> ForgetTranscriptReply:
+async def _erase(call: Call[api.ForgetTranscriptRequest], key: str, agent_id: str) -> api.ForgetTranscriptReply:
     erased = part = 0
     while True:
         is_captured = (agent_id, key) in call.state.transcript_readers.sessions
@@ -524,13 +505,13 @@ async def _erase(call: Call[ForgetTranscriptRequest], key: str, agent_id: str) -
             raise NotFound("Transcript not found")
         erased, part = erased + done.turns, part + 1
         if not done.more:
-            return ForgetTranscriptReply(session_key=key, turns=erased, said_by=done.summaries or UNSET)
+            return api.ForgetTranscriptReply(session_key=key, turns=erased, said_by=done.summaries or UNSET)
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    *serve(SESSION_END, session_end),
-    *serve(GET_TRANSCRIPT, get_transcript),
-    *serve(SEARCH_SESSIONS, search_sessions),
-    *serve(LIST_PAST, list_past),
-    *serve(FORGET_TRANSCRIPT, forget_transcript),
+    *serve(api.SESSION_END, session_end),
+    *serve(api.GET_TRANSCRIPT, get_transcript),
+    *serve(api.SEARCH_SESSIONS, search_sessions),
+    *serve(api.LIST_PAST, list_past),
+    *serve(api.FORGET_TRANSCRIPT, forget_transcript),
 )
