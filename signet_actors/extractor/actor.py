@@ -26,17 +26,8 @@ from signet_actors.extractor.prompts import summary_prompt
 from signet_actors.extractor.resources import Resources, extraction_config
 from signet_actors.extractor.second_vectors import SecondVectors
 from signet_actors.extractor.synthesis import SynthesisModel
+from signet_actors.protocol import extractor as messages
 from signet_actors.protocol.decider import DeciderReply
-from signet_actors.protocol.extractor import (
-    AwaitVectors,
-    ExtractorReply,
-    ExtractorRequest,
-    ExtractorStatus,
-    GetExtractorStatus,
-    Summarize,
-    Summarized,
-    Synthesize,
-)
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.writer import WriterReply
 from signet_actors.providers.llm.provider_manager import ProviderManager
@@ -81,7 +72,9 @@ class Extractor:
             return
         self._synthesis.start()
         self._second_vectors.start()
-        requests: msgspec.msgpack.Decoder[ExtractorRequest] = msgspec.msgpack.Decoder(ExtractorRequest)
+        requests: msgspec.msgpack.Decoder[messages.ExtractorRequest] = msgspec.msgpack.Decoder(
+            messages.ExtractorRequest
+        )
         actor.open_mailbox("extractor", requests, self._answer, max_unanswered=_MAX_UNANSWERED)
 
     def counters(self) -> dict[str, float]:
@@ -125,16 +118,16 @@ class Extractor:
         for runner in self._runners:
             runner.wake()
 
-    async def _answer(self, incoming: Incoming[ExtractorRequest]) -> ExtractorReply:
+    async def _answer(self, incoming: Incoming[messages.ExtractorRequest]) -> messages.ExtractorReply:
         match incoming.body:
-            case AwaitVectors(versions=versions, wait_ms=wait_ms):
+            case messages.AwaitVectors(versions=versions, wait_ms=wait_ms):
                 return await self._embed.stored(versions, wait_ms)
-            case Summarize() as asked:
+            case messages.Summarize() as asked:
                 return await self._summaries.of(asked, incoming.header)
-            case Synthesize() as asked:
+            case messages.Synthesize() as asked:
                 return await self._synthesis.of(asked, incoming.header)
-            case GetExtractorStatus():
-                return ExtractorStatus(
+            case messages.GetExtractorStatus():
+                return messages.ExtractorStatus(
                     mode=self._resources.mode,
                     model=self._resources.model.state(),
                     runners=[runner.state() for runner in self._runners],
@@ -165,7 +158,7 @@ class Summaries:
         self.empty = 0
         self.late = 0
 
-    async def of(self, asked: Summarize, header: Header) -> Summarized:
+    async def of(self, asked: messages.Summarize, header: Header) -> messages.Summarized:
         """Return the model's summary, None in the reply if it gave none.
 
         Raises Busy, Unavailable after the caller's deadline, and ProviderError if no model is available. A call that is
@@ -194,4 +187,4 @@ class Summaries:
         summary = parse_summary(answer.text)
         self.made += summary is not None
         self.empty += summary is None
-        return Summarized(summary, resources.model.model)
+        return messages.Summarized(summary, resources.model.model)

@@ -9,19 +9,8 @@ from typing import TYPE_CHECKING, assert_never
 
 from signet_actors.config.schema import Config
 from signet_actors.errors import ErrorCode
+from signet_actors.protocol import retention as messages
 from signet_actors.protocol.message import Failure
-from signet_actors.protocol.retention import (
-    BackUpNow,
-    GetBackups,
-    GetRetentionStatus,
-    HarnessFilesSynced,
-    RetentionRequest,
-    RetentionStatus,
-    RunGit,
-    SweepNow,
-    Swept,
-    SyncHarnessFiles,
-)
 from signet_actors.retention.periodic.backup import Backup
 from signet_actors.retention.periodic.git_commits import GitCommits
 from signet_actors.retention.periodic.idle_sessions import IdleSessions
@@ -68,32 +57,32 @@ class Retention:
         self._workspace_files = workspace_files
         self._session_notes = session_notes
         self._git_commits = git_commits
-        self._sync_waiters: list[tuple[int, Incoming[RetentionRequest]]] = []
+        self._sync_waiters: list[tuple[int, Incoming[messages.RetentionRequest]]] = []
         """Requests for a sync of files, each with the number of the run that answers it."""
-        self._sweep_requests: list[Incoming[RetentionRequest]] = []
+        self._sweep_requests: list[Incoming[messages.RetentionRequest]] = []
         """Requests for a sweep that has not started yet."""
-        self._sweep_waiters: list[Incoming[RetentionRequest]] = []
+        self._sweep_waiters: list[Incoming[messages.RetentionRequest]] = []
         """Requests that wait for the sweep in progress."""
         self._reaped = (0, 0)
 
     def start(self) -> None:
         """Do nothing: if the writer is not reachable, the duties retry."""
 
-    def handle(self, batch: list[Incoming[RetentionRequest]]) -> None:
+    def handle(self, batch: list[Incoming[messages.RetentionRequest]]) -> None:
         """Reply to queries and queue requests for a sweep; ``tick``, which is called next, starts the sweep."""
         for incoming in batch:
             match incoming.body:
-                case SweepNow():
+                case messages.SweepNow():
                     self._sweep_requests.append(incoming)
-                case GetRetentionStatus():
+                case messages.GetRetentionStatus():
                     incoming.reply(self._status())
-                case BackUpNow():
+                case messages.BackUpNow():
                     incoming.reply(self._backup.begin() or self._backup.state())
-                case GetBackups():
+                case messages.GetBackups():
                     incoming.reply(self._backup.state())
-                case SyncHarnessFiles():
+                case messages.SyncHarnessFiles():
                     self._sync_waiters.append((self._workspace_files.sync_now(), incoming))
-                case RunGit(action=action):
+                case messages.RunGit(action=action):
                     self._git_commits.request(action, incoming.reply)
                 case _:
                     assert_never(incoming.body)
@@ -178,7 +167,7 @@ class Retention:
         if not self._sweep_waiters:
             return
         operator_confirmed = any(
-            isinstance(asked.body, SweepNow) and asked.body.confirm_clock for asked in self._sweep_waiters
+            isinstance(asked.body, messages.SweepNow) and asked.body.confirm_clock for asked in self._sweep_waiters
         )
         reaped = self._reaper.step()
         self._reaped = (0, 0) if isinstance(reaped, Failure) else (reaped.requeued, reaped.dead)
@@ -191,26 +180,28 @@ class Retention:
             self._reply_swept(near_deadline, "the sweep is still running; these are its results so far")
             self._sweep_waiters = [incoming for incoming in self._sweep_waiters if not incoming.expired(soon_ns)]
 
-    def _reply_swept(self, callers: list[Incoming[RetentionRequest]], reason: str | None = None) -> None:
+    def _reply_swept(self, callers: list[Incoming[messages.RetentionRequest]], reason: str | None = None) -> None:
         requeued, dead = self._reaped
         for incoming in callers:
-            incoming.reply(Swept(list(self._purge.steps), requeued, dead, reason or self._purge.skipped_reason))
+            incoming.reply(
+                messages.Swept(list(self._purge.steps), requeued, dead, reason or self._purge.skipped_reason)
+            )
 
     def _reply_synced(self) -> None:
         """Answer those whose run has ended, and forget those that wait no longer."""
         now_ns, last, runs = self._clock.monotonic_ns(), self._workspace_files.last, self._workspace_files.runs
         for number, incoming in self._sync_waiters:
             if number <= runs:
-                incoming.reply(HarnessFilesSynced(last.written, last.problems))
+                incoming.reply(messages.HarnessFilesSynced(last.written, last.problems))
         self._sync_waiters = [
             (number, incoming)
             for number, incoming in self._sync_waiters
             if number > runs and not incoming.expired(now_ns)
         ]
 
-    def _status(self) -> RetentionStatus:
+    def _status(self) -> messages.RetentionStatus:
         until_ns = self._purge.due_ns - self._clock.monotonic_ns()
-        return RetentionStatus(
+        return messages.RetentionStatus(
             last_sweep_at=self._purge.last_sweep_at,
             next_sweep_in_ms=0 if self._purge.running else max(0, until_ns // 1_000_000),
             last_counts=dict(self._purge.last_counts),

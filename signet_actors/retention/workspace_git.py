@@ -25,23 +25,7 @@ import msgspec
 
 from signet_actors.config.git_schema import GitConfig
 from signet_actors.config.regular_file import read_regular
-from signet_actors.domain.workspace_git import (
-    ATTRIBUTES,
-    CONFIG_FILE,
-    EXCLUDED,
-    PROGRAMS,
-    GitAction,
-    GitOutcome,
-    GitState,
-    LastCommit,
-    commit_message,
-    comparable,
-    is_private,
-    is_versioned,
-    with_block,
-    without_credentials,
-    without_programs,
-)
+from signet_actors.domain import workspace_git as rules
 from signet_actors.errors import ConfigError
 from signet_actors.retention.work_process import WorkProcess
 from signet_actors.runtime.file_draft import replace_file
@@ -70,7 +54,7 @@ _OPTIONS: Final = (
 _MAX_CONFIG_BYTES: Final = 1024 * 1024
 _LINK_MODES: Final = {"120000": "a symbolic link", "160000": "another repository"}
 _SECRET_IN_CONFIG: Final = (
-    f"{CONFIG_FILE} is not committed, because it contains a secret; let `apiKeyEnv` name a variable that has it"
+    f"{rules.CONFIG_FILE} is not committed, because it contains a secret; let `apiKeyEnv` name a variable that has it"
 )
 _UNFINISHED: Final = {
     "MERGE_HEAD": "a merge is in progress",
@@ -88,16 +72,16 @@ class GitProblem(Exception):
     """Git cannot do it now; the message says why."""
 
 
-class WorkspaceGit(WorkProcess[GitOutcome]):
+class WorkspaceGit(WorkProcess[rules.GitOutcome]):
     """The process. It ends by itself, because each call of git has a time limit."""
 
-    def __init__(self, workspace: Path, action: GitAction, config: GitConfig) -> None:
+    def __init__(self, workspace: Path, action: rules.GitAction, config: GitConfig) -> None:
         options = ["--author", config.author, "--remote", config.remote, "--branch", config.branch]
         super().__init__(
             "signet_actors.retention.workspace_git",
             [str(workspace), action, *options],
-            GitOutcome,
-            lambda reason: GitOutcome(success=False, message=reason),
+            rules.GitOutcome,
+            lambda reason: rules.GitOutcome(success=False, message=reason),
         )
 
 
@@ -125,22 +109,22 @@ class Repository:
             raise GitProblem(f"the workspace is inside the repository {top}; only one of its own is committed to")
         return True
 
-    def commit(self) -> GitOutcome:
+    def commit(self) -> rules.GitOutcome:
         """Commit what has changed; make the repository if there is none."""
         if not self.find():
             self._run("init", "--quiet", "--template=")
-        self._write_block("info/exclude", EXCLUDED)
+        self._write_block("info/exclude", rules.EXCLUDED)
         reason = self._blocked()
         if reason is not None:
             raise GitProblem(reason)
         paths = self._changed()
         if not paths:
-            return GitOutcome(message="Nothing has changed", state=self.state())
+            return rules.GitOutcome(message="Nothing has changed", state=self.state())
         now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
         listed = ["--pathspec-from-file=-", "--pathspec-file-nul"]
         given = b"\0".join(map(os.fsencode, paths))
         self._run("--literal-pathspecs", "add", "--all", *listed, given=given)
-        message = ["--cleanup=verbatim", "-m", commit_message([_shown(path) for path in paths], now)]
+        message = ["--cleanup=verbatim", "-m", rules.commit_message([_shown(path) for path in paths], now)]
         self._run(
             *("--literal-pathspecs", "commit", "--quiet", "--no-verify", "--no-gpg-sign", "--only"),
             *message,
@@ -148,7 +132,7 @@ class Repository:
             given=given,
             options=self._author,
         )
-        return GitOutcome(message=f"{len(paths)} committed", state=self.state(), committed=len(paths))
+        return rules.GitOutcome(message=f"{len(paths)} committed", state=self.state(), committed=len(paths))
 
     def pull(self) -> str:
         """Bring the branch forward to that of the remote, if it only follows; return what was done."""
@@ -169,13 +153,13 @@ class Repository:
         entries = _names(incoming)
         for facts, path in zip(entries[::2], entries[1::2], strict=True):
             mode = facts.split(" ")[1]
-            if is_private(path) or (comparable(path) == CONFIG_FILE and path != CONFIG_FILE):
+            if rules.is_private(path) or (rules.comparable(path) == rules.CONFIG_FILE and path != rules.CONFIG_FILE):
                 raise GitProblem(f"the remote changes {_shown(path)}, which is not pulled by the daemon")
             if mode in _LINK_MODES:
                 raise GitProblem(f"{_shown(path)} of the remote is {_LINK_MODES[mode]}, which the daemon does not pull")
-            if path == CONFIG_FILE:
+            if path == rules.CONFIG_FILE:
                 self._check_config(facts.split(" ")[3])
-        self._write_block("info/attributes", ATTRIBUTES)
+        self._write_block("info/attributes", rules.ATTRIBUTES)
         self._run("merge", "--quiet", "--ff-only", "--no-overwrite-ignore", "--no-verify-signatures", "FETCH_HEAD")
         return f"Pulled {branch} from {self._remote}"
 
@@ -184,12 +168,12 @@ class Repository:
         from signet_actors.config.load import load_config  # noqa: PLC0415 - retention itself needs no YAML
         from signet_actors.config.protected_keys import protected_changes  # noqa: PLC0415 - see the previous line
 
-        problem = f"the remote changes {CONFIG_FILE}, which is not pulled by the daemon"
+        problem = f"the remote changes {rules.CONFIG_FILE}, which is not pulled by the daemon"
         content = self._run("cat-file", "blob", blob, check=False)
         if content.returncode or len(content.stdout) > _MAX_CONFIG_BYTES:
             raise GitProblem(problem)
         with tempfile.TemporaryDirectory() as scratch:
-            (Path(scratch) / CONFIG_FILE).write_bytes(content.stdout)
+            (Path(scratch) / rules.CONFIG_FILE).write_bytes(content.stdout)
             try:
                 new = load_config(Path(scratch), os.environ).config
                 changed = protected_changes(load_config(self._workspace, os.environ).config, new)
@@ -204,13 +188,15 @@ class Repository:
         """Send the branch to the remote, never by force; return what was done."""
         branch = self._exchanged_branch(checked_out=False)
         reference = f"refs/heads/{branch}"
-        path = next(filter(is_private, self._unpushed_names(reference)), None)
+        path = next(filter(rules.is_private, self._unpushed_names(reference)), None)
         if path is not None:
             raise GitProblem(
                 f"{_shown(path)} is in commits that are not pushed yet: rewrite the history without it, because "
                 "`git rm --cached` leaves it in them"
             )
-        path = next(filter(is_private, _names(self._run("ls-tree", "-r", "-z", "--name-only", reference).stdout)), None)
+        path = next(
+            filter(rules.is_private, _names(self._run("ls-tree", "-r", "-z", "--name-only", reference).stdout)), None
+        )
         if path is not None:
             raise GitProblem(f"{_shown(path)} is in the repository; `git rm --cached` takes it out of the next commits")
         options = (
@@ -229,17 +215,17 @@ class Repository:
         commits = (reference, "--not", f"--remotes={self._remote}", "--")
         return _names(self._run("--no-replace-objects", "log", "--no-show-signature", *shown, *commits).stdout)
 
-    def state(self) -> GitState:
+    def state(self) -> rules.GitState:
         """Return the state of the repository."""
         if not self.find():
-            return GitState()
+            return rules.GitState()
         branch = self._checked_out()
         address = self._address()
         unpushed, unpulled = self._difference()
-        return GitState(
+        return rules.GitState(
             is_repo=True,
             branch=branch,
-            remote=None if address is None else without_credentials(address),
+            remote=None if address is None else rules.without_credentials(address),
             has_credentials=address is not None and self._has_credentials(address),
             uncommitted_changes=len(self._changed()),
             unpushed_commits=unpushed,
@@ -264,9 +250,9 @@ class Repository:
         return sorted(
             path
             for state, path in ((entry[:2], entry[3:]) for entry in _names(found))
-            if is_versioned(path)
+            if rules.is_versioned(path)
             and not (self._workspace / path).is_symlink()
-            and (path != CONFIG_FILE or self._commits_config(is_new=state == "??"))
+            and (path != rules.CONFIG_FILE or self._commits_config(is_new=state == "??"))
         )
 
     def _commits_config(self, *, is_new: bool) -> bool:
@@ -277,7 +263,7 @@ class Repository:
         from signet_actors.domain.redaction.scan import Redactor  # noqa: PLC0415 - retention itself redacts nothing
 
         try:
-            text = read_regular(self._workspace / CONFIG_FILE, _MAX_CONFIG_BYTES).decode()
+            text = read_regular(self._workspace / rules.CONFIG_FILE, _MAX_CONFIG_BYTES).decode()
         except FileNotFoundError:
             return False
         except (OSError, ValueError, ConfigError):  # it is not known what is in it
@@ -289,7 +275,7 @@ class Repository:
         path = self._git_path(name)
         try:
             before = read_regular(path, _MAX_CONFIG_BYTES).decode(errors="surrogateescape") if path.exists() else ""
-            after = with_block(before, block)
+            after = rules.with_block(before, block)
             if after != before:
                 path.parent.mkdir(exist_ok=True)
                 replace_file(path, after.encode(errors="surrogateescape"))
@@ -339,7 +325,7 @@ class Repository:
         """Return whether git needs none for the address, or knows where to find some."""
         if not address.startswith(("http://", "https://")):
             return True
-        if without_credentials(address) != address:
+        if rules.without_credentials(address) != address:
             return True
         return bool(self._text("config", "--get-urlmatch", "credential.helper", address))
 
@@ -354,9 +340,9 @@ class Repository:
         more, _, fewer = (counted or "").partition("\t")
         return (int(more), int(fewer)) if more and fewer else (None, None)
 
-    def _last_commit(self) -> LastCommit | None:
+    def _last_commit(self) -> rules.LastCommit | None:
         fields = (self._text("log", "-1", "--no-show-signature", "--format=%h%n%cI%n%an%n%s") or "").split("\n")
-        return LastCommit(*map(_printable, fields)) if len(fields) == 4 else None
+        return rules.LastCommit(*map(_printable, fields)) if len(fields) == 4 else None
 
     def _git_path(self, name: str) -> Path:
         found = self._run("rev-parse", "--git-path", name).stdout.removesuffix(b"\n")
@@ -380,8 +366,8 @@ class Repository:
         command = ["git", "--no-pager", *configured, *arguments]
         if self._without_programs is None:
             self._without_programs = {}  # while they are listed, which runs none
-            listed = self._run("config", "--show-scope", "-z", "--get-regexp", PROGRAMS, check=False)
-            self._without_programs = without_programs(_names(listed.stdout))
+            listed = self._run("config", "--show-scope", "-z", "--get-regexp", rules.PROGRAMS, check=False)
+            self._without_programs = rules.without_programs(_names(listed.stdout))
             if listed.returncode not in (0, 1) or self._without_programs is None:
                 self._without_programs = None
                 raise GitProblem(
@@ -431,7 +417,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def perform(repository: Repository, action: GitAction) -> GitOutcome:
+def perform(repository: Repository, action: rules.GitAction) -> rules.GitOutcome:
     """Do it, and return the outcome with the state after it."""
     success, message = True, ""
     try:
@@ -448,8 +434,8 @@ def perform(repository: Repository, action: GitAction) -> GitOutcome:
     try:
         state = repository.state()
     except GitProblem as problem:
-        state = GitState(problem=str(problem))
-    return GitOutcome(state=state, success=success, message=message)
+        state = rules.GitState(problem=str(problem))
+    return rules.GitOutcome(state=state, success=success, message=message)
 
 
 def _environment() -> dict[str, str]:
@@ -490,7 +476,9 @@ def _verb(arguments: Sequence[str]) -> str:
 def _last_line(text: bytes) -> str:
     lines = text.decode(errors="replace").strip().splitlines()
     reported = [line for line in lines if line.startswith(("fatal:", "error:", "remote: error"))] or lines
-    return _printable(without_credentials(reported[-1].partition(": ")[2] or reported[-1]))[:300] if reported else ""
+    return (
+        _printable(rules.without_credentials(reported[-1].partition(": ")[2] or reported[-1]))[:300] if reported else ""
+    )
 
 
 def _shown(path: str) -> str:

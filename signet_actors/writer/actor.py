@@ -27,19 +27,11 @@ from signet_actors.errors import (
     StoreIOError,
     UpgradeRefused,
 )
+from signet_actors.protocol import writer as messages
 from signet_actors.protocol.backups import AdvanceBackup, BackupProgress
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.pipeline import WatchJobs
 from signet_actors.protocol.transcripts import ForgetTranscript
-from signet_actors.protocol.writer import (
-    ForgetMany,
-    GetWriterStatus,
-    PurgeStep,
-    ReportDamage,
-    TouchMemories,
-    WriterCommand,
-    WritesDisabled,
-)
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.processes.actor_loop import ActorLoop
@@ -51,18 +43,11 @@ from signet_actors.store.errors import BROKEN_DISK, DAMAGED, REMEDY, DiskFull, L
 from signet_actors.store.sqlite.reader import read_engine
 from signet_actors.store.sqlite.stale_log import refuse_stale_log
 from signet_actors.store.sqlite.writer import write_engine
+from signet_actors.writer import group_commit
 from signet_actors.writer.backup import BackupWork
 from signet_actors.writer.busy_handler import BusyHandler
 from signet_actors.writer.disk_failure import disk_failed, request_whole_check
 from signet_actors.writer.disk_reserve import DiskReserve
-from signet_actors.writer.group_commit import (
-    GroupCommit,
-    RunOptions,
-    batch_wait_until_ns,
-    commit_parts,
-    failure_for_unstarted,
-    reply_to_unstarted,
-)
 from signet_actors.writer.job_waiters import JobWaiters
 from signet_actors.writer.open_files import OpenFiles
 from signet_actors.writer.opening_checks import Damaged, check_objects, check_structure, take_writer_lock
@@ -93,7 +78,7 @@ class Writer:
         self.busy_handler = BusyHandler(clock, loop, boot.config.supervision.start_timeout_ms)
         self.files = OpenFiles(self.workspace, boot.files, linked=self._warn_of_link)
         self.engine: WriterEngine | None = None
-        self.group: GroupCommit | None = None
+        self.group: group_commit.GroupCommit | None = None
         self.backup: BackupWork | None = None
         self.job_waiters = JobWaiters(clock)
         self.damage: str | None = None
@@ -156,7 +141,7 @@ class Writer:
                 heartbeat=self.loop.heartbeat,
                 keep=self.config.backup.keep,
             )
-            self.group = GroupCommit(
+            self.group = group_commit.GroupCommit(
                 engine,
                 self.clock,
                 self.rng,
@@ -165,7 +150,7 @@ class Writer:
                 self.log,
                 disk_reserve,
                 displaced=self.files.displaced,
-                options=RunOptions(self.loop.calls.sync, self.loop.calls.statement, self._begin_row),
+                options=group_commit.RunOptions(self.loop.calls.sync, self.loop.calls.statement, self._begin_row),
                 poison_commands=self.poison_commands,
             )
             self.backup = BackupWork(engine, path, self.workspace.backup_dir, self.clock)
@@ -198,13 +183,13 @@ class Writer:
         self.loop.idle_trimmer.before_trim = engine.drop_cached_pages
         self.log.info("store_open", schema=engine.schema_version(), migrations=applied)
 
-    def handle(self, batch: list[Incoming[WriterCommand]]) -> None:
+    def handle(self, batch: list[Incoming[messages.WriterCommand]]) -> None:
         """Reply to every command. Raise ``ActorExit`` with code 74 when the disk failed during a commit."""
         for incoming in batch:
-            if isinstance(incoming.body, ReportDamage):
+            if isinstance(incoming.body, messages.ReportDamage):
                 if not self._reads_another_file():
                     self._record_damage(incoming.body.detail)
-                incoming.reply(WritesDisabled())
+                incoming.reply(messages.WritesDisabled())
         if self.damage is not None:
             self._refuse_damaged(batch)
             return
@@ -212,31 +197,31 @@ class Writer:
             self._refuse_displaced(batch)
             return
         group = self._group
-        effects: list[Incoming[WriterCommand]] = []
+        effects: list[Incoming[messages.WriterCommand]] = []
         for incoming in batch:
             match incoming.body:
-                case TouchMemories() as touched:
+                case messages.TouchMemories() as touched:
                     group.touches.add(touched)
-                case GetWriterStatus():
+                case messages.GetWriterStatus():
                     incoming.reply(writer_status(self.workspace, self._group))
                 case WatchJobs():
                     self.job_waiters.park(incoming)
                 case AdvanceBackup() as command:
                     incoming.reply(self._advance_backup(command))
-                case ReportDamage():
+                case messages.ReportDamage():
                     pass  # answered above
                 case command:
                     effects.append(incoming)
-                    if isinstance(command, PurgeStep | ForgetTranscript) or (
-                        isinstance(command, ForgetMany) and command.hard
+                    if isinstance(command, messages.PurgeStep | ForgetTranscript) or (
+                        isinstance(command, messages.ForgetMany) and command.hard
                     ):
                         self._wal.may_hold_erased_text = True  # it stays in the log until the log is truncated
         begun, limits = 0, self.config.writer
         try:
-            for part in commit_parts(effects, limits.batch_limit):
+            for part in group_commit.commit_parts(effects, limits.batch_limit):
                 begun += len(part)
                 self._row_began_ns = self.clock.monotonic_ns()
-                self.busy_handler.until_ns = batch_wait_until_ns(part, limits)
+                self.busy_handler.until_ns = group_commit.batch_wait_until_ns(part, limits)
                 with self.poison_commands.noted(part[0]) if part[0].header.attempt > 1 else contextlib.nullcontext():
                     group.commit(part)
                 self.syncs.note(self.loop.calls.sync)
@@ -244,7 +229,7 @@ class Writer:
             if self._is_displaced(error):
                 self._refuse_displaced(effects[begun:])
                 return
-            reply_to_unstarted(effects, begun=begun)
+            group_commit.reply_to_unstarted(effects, begun=begun)
             raise disk_failed(self.workspace, error.__cause__, error.detail) from error
         finally:
             self._row_began_ns = self.busy_handler.until_ns = None
@@ -347,7 +332,7 @@ class Writer:
         self._sync_roster()
 
     @property
-    def _group(self) -> GroupCommit:
+    def _group(self) -> group_commit.GroupCommit:
         assert self.group is not None, "the writer was not started"
         return self.group
 
@@ -396,9 +381,9 @@ class Writer:
             with contextlib.suppress(StoreError, OSError), self.busy_handler.at_most(0):
                 self.wal.truncate()
 
-    def _refuse_displaced(self, batch: Sequence[Incoming[WriterCommand]]) -> None:
+    def _refuse_displaced(self, batch: Sequence[Incoming[messages.WriterCommand]]) -> None:
         for incoming in batch:
-            if isinstance(incoming.body, GetWriterStatus):
+            if isinstance(incoming.body, messages.GetWriterStatus):
                 incoming.reply(writer_status(self.workspace, self._group))
         self._group.refuse_displaced([incoming for incoming in batch if not incoming.answered], str(self.displacement))
 
@@ -453,12 +438,12 @@ class Writer:
             self.loop.tell_supervisor(self.files.record_closed())
         self.engine = self.group = self.wal = None
 
-    def _refuse_damaged(self, batch: list[Incoming[WriterCommand]]) -> None:
+    def _refuse_damaged(self, batch: list[Incoming[messages.WriterCommand]]) -> None:
         for incoming in batch:
-            if isinstance(incoming.body, GetWriterStatus):
+            if isinstance(incoming.body, messages.GetWriterStatus):
                 incoming.reply(damaged_status(self.damage))
-            elif not isinstance(incoming.body, (TouchMemories, ReportDamage)):
-                incoming.reply(failure_for_unstarted(incoming, str(self.damage)))
+            elif not isinstance(incoming.body, (messages.TouchMemories, messages.ReportDamage)):
+                incoming.reply(group_commit.failure_for_unstarted(incoming, str(self.damage)))
 
     def _advance_backup(self, command: AdvanceBackup) -> BackupProgress | Failure:
         assert self.backup is not None, "the writer was not started"

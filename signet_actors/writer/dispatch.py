@@ -6,61 +6,14 @@ from typing import Any, Final, Union
 
 from signet_actors.features.checkpoints.api import RecordCheckpoint
 from signet_actors.features.handlers import handlers
-from signet_actors.protocol.leases import (
-    AdvanceHighWaterMark,
-    CompleteJob,
-    FailJob,
-    JobReport,
-    LeaseJobs,
-    ReapLeases,
-    RenewLease,
-)
+from signet_actors.protocol import leases as lease_messages
+from signet_actors.protocol import pipeline as pipeline_messages
+from signet_actors.protocol import session_summaries as summary_messages
+from signet_actors.protocol import writer as messages
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
-from signet_actors.protocol.pipeline import (
-    ApplyProposals,
-    ApproveProposal,
-    FindUnembedded,
-    ReconcileJobs,
-    RecordUsage,
-    RejectProposal,
-    ReleaseJobs,
-    RequeueJobs,
-    ReserveCalls,
-    StoreHints,
-    StoreSecondVectors,
-    StoreVector,
-    UndoRun,
-)
-from signet_actors.protocol.session_summaries import (
-    DropNotes,
-    EndIdleSessions,
-    FindForgottenNotes,
-    RecordNote,
-    StoreSummary,
-)
 from signet_actors.protocol.sessions import RecordSessions, SetBypass
 from signet_actors.protocol.transcripts import ForgetTranscript, StoreTurns
-from signet_actors.protocol.writer import (
-    ChunksRemembered,
-    ForgetMany,
-    ForgetMemory,
-    ImportMemories,
-    ManyForgotten,
-    ManyModified,
-    MemoryPatch,
-    Modified,
-    ModifyMany,
-    ModifyMemory,
-    PurgeStep,
-    RecoverMemory,
-    Remember,
-    RememberChunks,
-    Remembered,
-    TransactionCommand,
-    WriterCommand,
-    WriterReply,
-)
 from signet_actors.store.command_context import CommandContext
 from signet_actors.writer.commands import (
     batch_forget,
@@ -82,7 +35,7 @@ from signet_actors.writer.commands import (
 )
 
 
-def _remember(context: CommandContext, command: Remember) -> Remembered | ChunksRemembered:
+def _remember(context: CommandContext, command: messages.Remember) -> messages.Remembered | messages.ChunksRemembered:
     later = chunks.of_later_compaction(context, command.memory)
     if later is not None:
         return later
@@ -101,19 +54,25 @@ def _remember(context: CommandContext, command: Remember) -> Remembered | Chunks
     return stored
 
 
-def _remember_chunks(context: CommandContext, command: RememberChunks) -> ChunksRemembered | Remembered:
+def _remember_chunks(
+    context: CommandContext, command: messages.RememberChunks
+) -> messages.ChunksRemembered | messages.Remembered:
     return chunks.of_later_compaction(context, command.memory) or chunks.remember(context, command)
 
 
-def _modify(context: CommandContext, command: ModifyMemory) -> Modified:
+def _modify(context: CommandContext, command: messages.ModifyMemory) -> messages.Modified:
     return memory_changes.modify(context, command.patch, command.principal, command.read)
 
 
-def _modify_many(context: CommandContext, command: ModifyMany) -> ManyModified:
-    return ManyModified([_modify_one(context, patch, command.principal, command.read) for patch in command.patches])
+def _modify_many(context: CommandContext, command: messages.ModifyMany) -> messages.ManyModified:
+    return messages.ManyModified(
+        [_modify_one(context, patch, command.principal, command.read) for patch in command.patches]
+    )
 
 
-def _modify_one(context: CommandContext, patch: MemoryPatch, principal: Principal, read: ReadScope) -> Modified:
+def _modify_one(
+    context: CommandContext, patch: messages.MemoryPatch, principal: Principal, read: ReadScope
+) -> messages.Modified:
     context.heartbeat()
     with context.tx.savepoint():
         return memory_changes.modify(context, patch, principal, read)
@@ -121,65 +80,73 @@ def _modify_one(context: CommandContext, patch: MemoryPatch, principal: Principa
 
 HANDLERS: Final[dict[type, Any]] = {
     **handlers("writes"),
-    Remember: _remember,
-    RememberChunks: _remember_chunks,
-    ImportMemories: import_memories.import_memories,
-    ModifyMemory: _modify,
-    ModifyMany: _modify_many,
-    ForgetMemory: memory_changes.forget_with_facts,
-    ForgetMany: batch_forget.forget,
-    RecoverMemory: memory_changes.recover_with_facts,
-    PurgeStep: purge.step,
-    LeaseJobs: leases.lease,
-    RenewLease: leases.renew,
-    CompleteJob: leases.complete,
-    FailJob: leases.fail,
-    ReleaseJobs: leases.release,
-    ReapLeases: jobs.reap,
-    RequeueJobs: jobs.requeue,
-    ReconcileJobs: jobs.reconcile,
-    ApplyProposals: proposals.apply,
-    StoreHints: hints.store,
-    StoreVector: embeddings.store_vector,
-    FindUnembedded: embeddings.find_unembedded,
-    StoreSecondVectors: embeddings.store_second_vectors,
-    ApproveProposal: reviews.approve,
-    RejectProposal: reviews.reject,
-    UndoRun: reviews.undo,
-    ReserveCalls: provider_usage.reserve,
-    RecordUsage: provider_usage.record,
-    AdvanceHighWaterMark: purge.advance_high_water_mark,
+    messages.Remember: _remember,
+    messages.RememberChunks: _remember_chunks,
+    messages.ImportMemories: import_memories.import_memories,
+    messages.ModifyMemory: _modify,
+    messages.ModifyMany: _modify_many,
+    messages.ForgetMemory: memory_changes.forget_with_facts,
+    messages.ForgetMany: batch_forget.forget,
+    messages.RecoverMemory: memory_changes.recover_with_facts,
+    messages.PurgeStep: purge.step,
+    lease_messages.LeaseJobs: leases.lease,
+    lease_messages.RenewLease: leases.renew,
+    lease_messages.CompleteJob: leases.complete,
+    lease_messages.FailJob: leases.fail,
+    pipeline_messages.ReleaseJobs: leases.release,
+    lease_messages.ReapLeases: jobs.reap,
+    pipeline_messages.RequeueJobs: jobs.requeue,
+    pipeline_messages.ReconcileJobs: jobs.reconcile,
+    pipeline_messages.ApplyProposals: proposals.apply,
+    pipeline_messages.StoreHints: hints.store,
+    pipeline_messages.StoreVector: embeddings.store_vector,
+    pipeline_messages.FindUnembedded: embeddings.find_unembedded,
+    pipeline_messages.StoreSecondVectors: embeddings.store_second_vectors,
+    pipeline_messages.ApproveProposal: reviews.approve,
+    pipeline_messages.RejectProposal: reviews.reject,
+    pipeline_messages.UndoRun: reviews.undo,
+    pipeline_messages.ReserveCalls: provider_usage.reserve,
+    pipeline_messages.RecordUsage: provider_usage.record,
+    lease_messages.AdvanceHighWaterMark: purge.advance_high_water_mark,
     RecordSessions: sessions.record,
     SetBypass: sessions.set_bypass,
     StoreTurns: transcripts.store,
     ForgetTranscript: transcripts.forget,
-    StoreSummary: session_summaries.store,
-    RecordNote: session_summaries.record_note,
-    FindForgottenNotes: session_summaries.find_forgotten_notes,
-    DropNotes: session_summaries.drop_notes,
-    EndIdleSessions: session_summaries.end_idle,
+    summary_messages.StoreSummary: session_summaries.store,
+    summary_messages.RecordNote: session_summaries.record_note,
+    summary_messages.FindForgottenNotes: session_summaries.find_forgotten_notes,
+    summary_messages.DropNotes: session_summaries.drop_notes,
+    summary_messages.EndIdleSessions: session_summaries.end_idle,
 }
-MAILBOX: Final[Any] = Union[WriterCommand, *HANDLERS]
+MAILBOX: Final[Any] = Union[messages.WriterCommand, *HANDLERS]
 """What the writer is sent."""
 
-ON_FULL_DISK = (ForgetMemory, ForgetMany, ForgetTranscript, PurgeStep, ReapLeases, AdvanceHighWaterMark, SetBypass)
+ON_FULL_DISK = (
+    messages.ForgetMemory,
+    messages.ForgetMany,
+    ForgetTranscript,
+    messages.PurgeStep,
+    lease_messages.ReapLeases,
+    lease_messages.AdvanceHighWaterMark,
+    SetBypass,
+)
 """The commands that are tried even while the disk is full: what frees space, and that memory is off for a session."""
 
 _REPEATABLE = (
-    ReconcileJobs,
-    FindUnembedded,
-    StoreSecondVectors,
+    pipeline_messages.ReconcileJobs,
+    pipeline_messages.FindUnembedded,
+    pipeline_messages.StoreSecondVectors,
     RecordSessions,
     SetBypass,
     RecordCheckpoint,
-    FindForgottenNotes,
-    DropNotes,
-    EndIdleSessions,
+    summary_messages.FindForgottenNotes,
+    summary_messages.DropNotes,
+    summary_messages.EndIdleSessions,
 )
 """The commands that are safe to repeat, and that write nothing when nothing is missing."""
 
 
-def keeps_reply(command: TransactionCommand, reply: WriterReply) -> bool:
+def keeps_reply(command: messages.TransactionCommand, reply: messages.WriterReply) -> bool:
     """Return whether the reply is stored for retries.
 
     A ``ForgetMany`` without targets only asks for an earlier reply; storing its own would use up the client's key. One
@@ -187,13 +154,13 @@ def keeps_reply(command: TransactionCommand, reply: WriterReply) -> bool:
     """
     if isinstance(command, _REPEATABLE):
         return False
-    return not isinstance(reply, ManyForgotten) or bool(reply.results)
+    return not isinstance(reply, messages.ManyForgotten) or bool(reply.results)
 
 
-def execute(context: CommandContext, command: TransactionCommand) -> WriterReply:
+def execute(context: CommandContext, command: messages.TransactionCommand) -> messages.WriterReply:
     """Run the command's handler. Raises ``SignetError`` for a refusal; the caller owns transaction and savepoint."""
     handler = HANDLERS[type(command)]
-    if isinstance(command, JobReport):
+    if isinstance(command, lease_messages.JobReport):
         return leases.report(context, command, handler)
-    reply: WriterReply = handler(context, command)
+    reply: messages.WriterReply = handler(context, command)
     return reply

@@ -22,18 +22,10 @@ import msgspec
 from signet_actors.config.pipeline_schema import PipelineV2Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain import jobs
+from signet_actors.domain import session_summaries as rules
 from signet_actors.domain.extraction.answers import SESSION_SUMMARY
 from signet_actors.domain.extraction.masking import masked
 from signet_actors.domain.extraction.session_summary import SessionSummary, parse_session_summary
-from signet_actors.domain.session_summaries import (
-    ConversationSample,
-    SummaryPart,
-    memory_text,
-    not_covered,
-    note_name,
-    note_text,
-    title_of,
-)
 from signet_actors.errors import SignetError, UnusableAnswer
 from signet_actors.extractor.job_runner import JobRun
 from signet_actors.extractor.jobs.model_job import ModelJob
@@ -108,7 +100,7 @@ class Summarize(ModelJob):
         return next((reason for reason, holds in reasons.items() if holds), None)
 
     async def work(self, run: JobRun) -> None:
-        part = msgspec.json.decode(run.job.payload or "", type=SummaryPart)
+        part = msgspec.json.decode(run.job.payload or "", type=rules.SummaryPart)
         memory = run.job.subject or await self._summarized(run, part)
         if memory is None:
             return
@@ -116,7 +108,7 @@ class Summarize(ModelJob):
         sync_point("extractor.note_written")
         await run.report(RecordNote(run.job.id, run.job.lease_id, note, digest))
 
-    async def _summarized(self, run: JobRun, part: SummaryPart) -> JobMemory | None:
+    async def _summarized(self, run: JobRun, part: rules.SummaryPart) -> JobMemory | None:
         """Return the memory that holds the summary, None if the transcript is gone, and the job is completed."""
         resources = self._resources
         sample = await read_sample(resources.actor, part, run.trace_id)
@@ -128,12 +120,12 @@ class Summarize(ModelJob):
         if said is None:
             raise UnusableAnswer("the answer contained no summary of the session")
         # Secrets are always removed, as from the transcript: the user did not ask to store what they are in.
-        content = masked(memory_text(said.title or "session", f"{said.summary}\n\n{gaps}".rstrip()))
+        content = masked(rules.memory_text(said.title or "session", f"{said.summary}\n\n{gaps}".rstrip()))
         sync_point("extractor.summarized")
         stored = await run.report(StoreSummary(run.job.id, run.job.lease_id, content))
         return stored.memory
 
-    async def _said(self, run: JobRun, sample: ConversationSample) -> tuple[SessionSummary | None, str]:
+    async def _said(self, run: JobRun, sample: rules.ConversationSample) -> tuple[SessionSummary | None, str]:
         """Return the model's summary, and the sentence about what it leaves out.
 
         Of a long session, each part is summarized, then the summaries are joined. Each of these at most nine answers
@@ -142,7 +134,7 @@ class Summarize(ModelJob):
         parts, rng = sample.parts(), self._resources.rng
         if len(parts) == 1:
             prompt = session_summary_prompt(parts[0].text, rng)
-            return await self._answer(run, prompt, 1, parts[0].said_by_user), not_covered(sample.left_out, (), 1)
+            return await self._answer(run, prompt, 1, parts[0].said_by_user), rules.not_covered(sample.left_out, (), 1)
         summaries: dict[int, str] = {}
         for number, part in enumerate(parts, 1):
             prompt = session_summary_prompt(part.text, rng, number, len(parts))
@@ -155,7 +147,7 @@ class Summarize(ModelJob):
         prompt = session_parts_prompt(summaries, len(parts), rng)
         joined = await self._answer(run, prompt, _TRIES, *(part.said_by_user for part in parts))
         missing = [number for number in range(1, len(parts) + 1) if number not in summaries]
-        return joined, not_covered(sample.left_out, missing, len(parts))
+        return joined, rules.not_covered(sample.left_out, missing, len(parts))
 
     async def _answer(self, run: JobRun, prompt: str, tries: int, *said_by_user: str) -> SessionSummary | None:
         """Return the summary in the model's answer, None if none of the answers has one. Raises ProviderError."""
@@ -172,10 +164,10 @@ class Summarize(ModelJob):
             return said
         return None
 
-    async def _written(self, memory: JobMemory, part: SummaryPart) -> tuple[str, str]:
+    async def _written(self, memory: JobMemory, part: rules.SummaryPart) -> tuple[str, str]:
         """Write the file and return its name and digest. Raises SignetError; a repeated attempt finds its file."""
         day = f"{datetime.fromisoformat(memory.created_at).astimezone(LOCAL_ZONE):%Y-%m-%d}"
-        name = note_name(day, title_of(memory.content)[0], memory.project)
+        name = rules.note_name(day, rules.title_of(memory.content)[0], memory.project)
         about = (
             ("session", part.session_key),
             ("agent", part.agent_id),
@@ -184,7 +176,7 @@ class Summarize(ModelJob):
             ("ended", part.ended_at),
             ("memory", memory.id),
         )
-        content = note_text(day, memory.content, about).encode()
+        content = rules.note_text(day, memory.content, about).encode()
         directory = Workspace(Path(self._resources.actor.boot.workspace)).memory_dir
         while True:
             try:

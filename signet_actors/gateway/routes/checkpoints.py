@@ -18,14 +18,7 @@ from signet_actors.features.checkpoints import api
 from signet_actors.gateway.features import ask
 from signet_actors.gateway.http.route import Call, Handler, HttpResponse
 from signet_actors.gateway.ingest import redaction_fields
-from signet_actors.gateway.routes.transcripts import (
-    captured,
-    note_left_out,
-    note_losses,
-    note_skipped,
-    project_of,
-    transcript_name,
-)
+from signet_actors.gateway.routes import transcripts
 from signet_actors.gateway.sessions.hook_runner import FORGOTTEN, LATE_HEADER, HookSession, Skipped, run_hook
 from signet_actors.gateway.transcript_capture import Capture, store_capture, without_content
 from signet_actors.gateway.transcript_files import TranscriptRefused
@@ -62,7 +55,7 @@ async def make(call: Call[api.MakeCheckpointRequest]) -> HttpResponse:
     session = state.sessions.find(key)
     if state.ledger.is_bypassed(key) or (session is not None and session.bypassed):
         return _not_made("bypassed")
-    project = await project_of(call, key)
+    project = await transcripts.project_of(call, key)
     made = await state.checkpoints.make(
         key, call.agent_id, "explicit", harness=request.harness, project=project, context=request.context
     )
@@ -85,7 +78,7 @@ async def keep(call: Call[SessionEndRequest]) -> HttpResponse:
     budget_ms = LATE_BUDGET_MS if parse_flag(call.headers.get(LATE_HEADER, "")) else KEEP_BUDGET_MS
     answer = await run_hook(call, budget_ms, work, api.KeepCheckpointReply(), stores=True)
     if answer.body.bypassed is True and (key, call.agent_id) not in call.state.captures:
-        await asyncio.wait({_begin(call, key, note_left_out(call, key))}, timeout=budget_ms / 1000)
+        await asyncio.wait({_begin(call, key, transcripts.note_left_out(call, key))}, timeout=budget_ms / 1000)
     return answer
 
 
@@ -115,7 +108,7 @@ async def _kept(call: Call[SessionEndRequest], key: str, *, noted: bool) -> api.
     if request.transcript is None and request.transcript_path is None:
         return api.KeepCheckpointReply(skipped=True, reason="there is neither transcript nor transcriptPath")
     is_late = parse_flag(call.headers.get(LATE_HEADER, ""))
-    if not is_late and call.state.transcript_readers.was_given_up(transcript_name(request)):
+    if not is_late and call.state.transcript_readers.was_given_up(transcripts.transcript_name(request)):
         return api.KeepCheckpointReply(
             skipped=True, reason="reading the transcript took too long; its end tries once more"
         )
@@ -127,12 +120,12 @@ async def _kept_of(call: Call[SessionEndRequest], key: str, *, noted: bool) -> a
     """Read the transcript and return what was stored of it. Raises SignetError."""
     request = call.request
     try:
-        found, _ = await captured(call, key)
+        found, _ = await transcripts.captured(call, key)
     except (TranscriptRefused, TranscriptTooLong) as refused:
-        note_skipped(call, str(refused))
+        transcripts.note_skipped(call, str(refused))
         return api.KeepCheckpointReply(skipped=True, reason=str(refused))
     if (reason := without_content(found)) is not None:
-        note_skipped(call, reason)
+        transcripts.note_skipped(call, reason)
         return api.KeepCheckpointReply(
             session_key=key,
             format=found.transcript.format,
@@ -140,7 +133,7 @@ async def _kept_of(call: Call[SessionEndRequest], key: str, *, noted: bool) -> a
             new_turns=0,
             reason=reason,
         )
-    project = await project_of(call, key)
+    project = await transcripts.project_of(call, key)
     stored = await store_capture(
         call,
         found,
@@ -152,7 +145,7 @@ async def _kept_of(call: Call[SessionEndRequest], key: str, *, noted: bool) -> a
     )
     if stored is None:
         return api.KeepCheckpointReply(skipped=True, reason=FORGOTTEN)
-    await note_losses(call, key, found)
+    await transcripts.note_losses(call, key, found)
     made: str | None = None
     if noted:
         made = await call.state.checkpoints.turned(

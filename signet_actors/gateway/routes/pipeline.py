@@ -18,15 +18,7 @@ from signet_actors.domain.providers import ModelState, ProviderReport
 from signet_actors.domain.timestamps import iso
 from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
-from signet_actors.gateway.status.pipeline_figures import (
-    age_s,
-    all_kinds,
-    junk_report,
-    pending_by_kind,
-    used,
-    waiting_reasons,
-    with_prefix,
-)
+from signet_actors.gateway.status import pipeline_figures
 from signet_actors.gateway.status.pipeline_health import diagnostics, latency
 from signet_actors.gateway.status.replies import Part
 from signet_actors.gateway.status.snapshot import DaemonSnapshot, take_snapshot
@@ -73,7 +65,7 @@ def render(snapshot: DaemonSnapshot) -> api.PipelineStatusReply:
         "extraction": None if extractor is None else extractor.model,
         "decision": None if decider is None else decider.model,
     }
-    jobs = None if status is None else all_kinds(status.queues)
+    jobs = None if status is None else pipeline_figures.all_kinds(status.queues)
     queues = _queues(jobs)
     usage = None if status is None else status.usage_today
     return api.PipelineStatusReply(
@@ -96,11 +88,11 @@ def render(snapshot: DaemonSnapshot) -> api.PipelineStatusReply:
         decisions=None if decider is None else decider.decisions,
         runs=None if status is None else api.RunCounts(status.runs, status.runs_undone, status.last_run_at),
         reviews_pending=None if status is None else status.reviews_pending,
-        waiting=waiting_reasons(pending_by_kind(status), config, extractor),
+        waiting=pipeline_figures.waiting_reasons(pipeline_figures.pending_by_kind(status), config, extractor),
         notes=list(snapshot.notes),
         diagnostics=diagnostics(
             queues.memory,
-            max((age_s(queue.oldest_pending_at, now_ms) or 0.0 for queue in jobs or []), default=0.0),
+            max((pipeline_figures.age_s(queue.oldest_pending_at, now_ms) or 0.0 for queue in jobs or []), default=0.0),
             sum(queue.stale_leases for queue in jobs or []),
             replies.store,
             models.values(),
@@ -144,8 +136,8 @@ def _kind(queue: KindQueue, now_ms: int) -> api.KindReport:
     return fill(
         api.KindReport,
         queue,
-        oldest_pending_age_sec=age_s(queue.oldest_pending_at, now_ms),
-        oldest_lease_age_sec=age_s(queue.oldest_lease_at, now_ms),
+        oldest_pending_age_sec=pipeline_figures.age_s(queue.oldest_pending_at, now_ms),
+        oldest_lease_age_sec=pipeline_figures.age_s(queue.oldest_lease_at, now_ms),
     )
 
 
@@ -172,7 +164,7 @@ def _budgets(models: Mapping[str, ModelState | None], usage: list[api.UsageRepor
     }
     budgets = []
     for provider, limit in limits.items():
-        calls, tokens = (None, None) if usage is None else used(usage, provider)
+        calls, tokens = (None, None) if usage is None else pipeline_figures.used(usage, provider)
         budgets.append(
             api.BudgetReport(
                 provider=provider,
@@ -189,12 +181,12 @@ def _figures(counters: Mapping[str, int]) -> api.FactFigures:
     return api.FactFigures(
         facts=counters.get("facts", 0),
         entities=counters.get("entities", 0),
-        outcomes=with_prefix(counters, "outcome."),
-        reasons=with_prefix(counters, "reason."),
+        outcomes=pipeline_figures.with_prefix(counters, "outcome."),
+        reasons=pipeline_figures.with_prefix(counters, "reason."),
         repaired=counters.get("repaired", 0),
         dropped=counters.get("dropped", 0),
         fenced=counters.get("fenced", 0),
-        junk=junk_report(counters),
+        junk=pipeline_figures.junk_report(counters),
     )
 
 

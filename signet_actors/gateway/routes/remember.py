@@ -33,18 +33,10 @@ from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.operations import remember as api
 from signet_actors.operations.field_types import MAX_NAME_CHARS
 from signet_actors.operations.transcripts import session_key
+from signet_actors.protocol import writer as messages
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import Recall
 from signet_actors.protocol.transcripts import ListPastSessions
-from signet_actors.protocol.writer import (
-    ChunksRemembered,
-    NewMemory,
-    Remember,
-    RememberChunks,
-    Remembered,
-    TemporalEdge,
-    Vector,
-)
 
 ASKS_FOR_SIMILAR: Final = ("agent", "operator")
 """Callers that can replace a memory: the memory tools and the command line say that they are one of these."""
@@ -163,7 +155,7 @@ async def store_text(
     similar = asyncio.ensure_future(_similar(call, text.content, vector, frames)) if wanted else None
     try:
         stored = await call.ask_writer(
-            Remember(
+            messages.Remember(
                 memory=msgspec.structs.replace(memory, vector=vector),
                 principal=call.principal,
             ),
@@ -196,7 +188,7 @@ async def _warn_of_unknown_project(call: Call[api.RememberRequest]) -> None:
 
 
 async def _similar(
-    call: Call[api.RememberRequest], content: str, vector: Vector | None, frames: Sequence[bytes]
+    call: Call[api.RememberRequest], content: str, vector: messages.Vector | None, frames: Sequence[bytes]
 ) -> list[api.SimilarMemory]:
     """Return memories about the same, best first; none if a searcher does not answer in time."""
     request, config = call.request, call.state.config
@@ -231,13 +223,13 @@ async def _similar(
 
 
 async def _remember_reply(
-    call: Call[Any], stored: Remembered | ChunksRemembered, redaction: RedactionFields
+    call: Call[Any], stored: messages.Remembered | messages.ChunksRemembered, redaction: RedactionFields
 ) -> api.RememberReply | api.RememberChunksReply:
     """Return the reply for what is stored.
 
     A duplicate source may have been stored in the other form (single or chunked) before.
     """
-    if isinstance(stored, ChunksRemembered):
+    if isinstance(stored, messages.ChunksRemembered):
         return api.RememberChunksReply(
             chunk_count=len(stored.ids),
             ids=stored.ids,
@@ -266,7 +258,7 @@ async def _remember_reply(
 
 async def _remember_chunks(
     call: Call[api.RememberRequest],
-    memory: NewMemory,
+    memory: messages.NewMemory,
     chunks: tuple[str, ...],
     redaction: RedactionFields,
     *,
@@ -280,7 +272,7 @@ async def _remember_chunks(
         vectors, frames = [], []
     async with state.chunk_writes.slot(len(chunks)):
         stored = await call.ask_writer(
-            RememberChunks(
+            messages.RememberChunks(
                 memory=memory,
                 chunks=chunks,
                 vectors=tuple(vectors),
@@ -292,12 +284,12 @@ async def _remember_chunks(
     return await _remember_reply(call, stored, redaction)
 
 
-def _new_memory(call: Call[api.RememberRequest], text: PreparedMemory) -> NewMemory:
+def _new_memory(call: Call[api.RememberRequest], text: PreparedMemory) -> messages.NewMemory:
     """Return the memory without its vector. Fields of the body take precedence over prefixes of the text."""
     fields = call.request
     # The metadata object of an importer is used only for fields that the body lacks.
     metadata = fields.metadata or api.ProvenanceFields()
-    return NewMemory(
+    return messages.NewMemory(
         content=text.content,
         type=fields.type or text.type,
         type_named=fields.type is not None,
@@ -323,19 +315,21 @@ def _new_memory(call: Call[api.RememberRequest], text: PreparedMemory) -> NewMem
     )
 
 
-def _temporal_edges(fields: api.RememberRequest) -> tuple[TemporalEdge, ...]:
+def _temporal_edges(fields: api.RememberRequest) -> tuple[messages.TemporalEdge, ...]:
     """Return the explicit times of a memory. Source: memory-api.txt "POST /api/memory/remember"."""
     moments = (
         ("occurred", fields.occurred_at),
         ("observed", fields.observed_at),
         ("source", fields.source_created_at),
     )
-    edges = [TemporalEdge(facet=facet, start=moment, end=moment) for facet, moment in moments if moment is not None]
+    edges = [
+        messages.TemporalEdge(facet=facet, start=moment, end=moment) for facet, moment in moments if moment is not None
+    ]
     start, end = fields.valid_from, fields.valid_until
     if start is not None and end is not None and end <= start:
         raise InvalidRequest("validUntil must be after validFrom", field="validUntil")
     if start is not None or end is not None:
-        edges.append(TemporalEdge(facet="valid", start=start, end=end))
+        edges.append(messages.TemporalEdge(facet="valid", start=start, end=end))
     return tuple(edges)
 
 

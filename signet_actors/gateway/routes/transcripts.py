@@ -21,42 +21,20 @@ from signet_actors.domain.session_keys import CHECK_PREFIX
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.domain.transcripts.turns import TranscriptTooLong, conversation, turn_key
 from signet_actors.errors import ErrorCode, NotFound, SignetError, Unavailable
+from signet_actors.gateway import transcript_capture
 from signet_actors.gateway.features import named_session
 from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import FieldRedactor, redaction_fields
-from signet_actors.gateway.sessions.hook_runner import (
-    CONTEXT_WAIT_S,
-    FORGOTTEN,
-    LATE_HEADER,
-    NO_HOOKS_HEADER,
-    OTHER_PROJECT,
-    REQUEST_SHARE,
-    is_elsewhere,
-    runtime_path,
-)
+from signet_actors.gateway.sessions import hook_runner
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.sessions.table import on_disk
-from signet_actors.gateway.transcript_capture import (
-    Capture,
-    capture_for,
-    replace_known,
-    store_capture,
-    without_content,
-)
 from signet_actors.gateway.transcript_files import TranscriptMissing, TranscriptRefused, read_transcript_file, roots
 from signet_actors.gateway.transcript_readers import Check
 from signet_actors.operations import transcripts as api
 from signet_actors.operations.field_types import MAX_NAME_CHARS, parse_flag
+from signet_actors.protocol import transcripts as messages
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.transcripts import (
-    ForgetTranscript,
-    GetTranscript,
-    ListPastSessions,
-    SearchSessions,
-    StoreTurns,
-    TranscriptTurn,
-)
 
 CLEARED: Final = "clear"
 """The reason of an end after which the session's context is not wanted any more."""
@@ -93,7 +71,7 @@ async def session_end(call: Call[api.SessionEndRequest]) -> HttpResponse:
                 raise
         state.skipped_transcripts.stored(name)
         return answer
-    budget_ms = min(END_BUDGET_MS, REQUEST_SHARE * state.config.gateway.request_timeout_ms)
+    budget_ms = min(END_BUDGET_MS, hook_runner.REQUEST_SHARE * state.config.gateway.request_timeout_ms)
     try:
         async with asyncio.timeout(budget_ms / 1000):
             return await _ended(call)
@@ -115,14 +93,14 @@ async def _ended(call: Call[api.SessionEndRequest]) -> HttpResponse:
     A key in ``sessionId`` or in the transcript names no agent, because it is not the caller's own statement.
     """
     request = call.request
-    if parse_flag(call.headers.get(NO_HOOKS_HEADER)):
+    if parse_flag(call.headers.get(hook_runner.NO_HOOKS_HEADER)):
         return _nothing_stored("no_hooks")
     if not call.state.config.hooks.session_end.enabled:
         return _nothing_stored("disabled")
     named = call.session_key or request.session_id
     if named is None and await _is_left_out(call, None):
-        return _nothing_stored(OTHER_PROJECT)
-    path = runtime_path(call)
+        return _nothing_stored(hook_runner.OTHER_PROJECT)
+    path = hook_runner.runtime_path(call)
     refusal = None if named is None else await _refusal(call, named, path)
     if refusal is not None:
         if refusal.body.bypassed is True:
@@ -143,11 +121,11 @@ async def _ended(call: Call[api.SessionEndRequest]) -> HttpResponse:
         if refusal.body.bypassed is True:
             await note_left_out(call, key, found)
         return refusal
-    if (reason := without_content(found)) is not None:
+    if (reason := transcript_capture.without_content(found)) is not None:
         note_skipped(call, reason)
         read = {"format": found.transcript.format, "turns": len(found.transcript.turns), "new_turns": 0}
         return await _end_without_turns(call, key, path, reason, skipped=UNSET, **read)
-    stored = await store_capture(
+    stored = await transcript_capture.store_capture(
         call,
         found,
         key,
@@ -158,7 +136,7 @@ async def _ended(call: Call[api.SessionEndRequest]) -> HttpResponse:
         then=_THEN.get(request.reason or ""),
     )
     if stored is None:
-        return _nothing_stored(FORGOTTEN)
+        return _nothing_stored(hook_runner.FORGOTTEN)
     await note_losses(call, key, found)
     await _release(call, key, path)
     checkpoint = await _end_checkpoint(call, key)
@@ -199,7 +177,7 @@ async def _end_without_turns(
     checkpoint = await _end_checkpoint(call, key)
     job_id: str | None = None
     if request.reason != BACKFILL:
-        command = StoreTurns(
+        command = messages.StoreTurns(
             session_key=key,
             agent_id=call.agent_id,
             format="text",
@@ -227,7 +205,7 @@ async def _end_without_turns(
 async def _release(call: Call[api.SessionEndRequest], key: str, path: str | None) -> None:
     """End the session for other hooks, unless it goes on, went on after a report that is late, or is past."""
     captured_at = call.request.captured_at
-    is_late = parse_flag(call.headers.get(LATE_HEADER, "")) and captured_at is not None
+    is_late = parse_flag(call.headers.get(hook_runner.LATE_HEADER, "")) and captured_at is not None
     ended_ms = epoch_ms(captured_at or "") if is_late else None
     if call.request.reason not in (BACKFILL, STOPPED):
         await on_disk(call.state.sessions.end(key, path, ended_ms=ended_ms).stored)
@@ -265,12 +243,12 @@ async def _refusal(call: Call[api.SessionEndRequest], key: str, path: str | None
     """
     state = call.state
     try:
-        async with asyncio.timeout(CONTEXT_WAIT_S):
+        async with asyncio.timeout(hook_runner.CONTEXT_WAIT_S):
             context = await state.ledger.context(key, call.agent_id, trace_id=call.trace_id)
     except TimeoutError:
         raise Unavailable("it is not known yet whether memory is switched off for this session") from None
     if await _is_left_out(call, context):
-        return _nothing_stored(OTHER_PROJECT)
+        return _nothing_stored(hook_runner.OTHER_PROJECT)
     session = state.sessions.find(key, ended=True)
     if state.ledger.is_bypassed(key) or (session is not None and session.bypassed):
         return HttpResponse(api.SessionEndReply(skipped=True, reason="bypassed", bypassed=True))
@@ -287,7 +265,9 @@ async def _refusal(call: Call[api.SessionEndRequest], key: str, path: str | None
     return HttpResponse(reply)
 
 
-async def note_left_out(call: Call[api.SessionEndRequest], key: str | None, found: Capture | None = None) -> None:
+async def note_left_out(
+    call: Call[api.SessionEndRequest], key: str | None, found: transcript_capture.Capture | None = None
+) -> None:
     """Have copies of what is said while memory is off known, so that no session that has them stores them.
 
     Nothing of the text is stored. Raises SignetError.
@@ -298,7 +278,9 @@ async def note_left_out(call: Call[api.SessionEndRequest], key: str | None, foun
         if found is None:
             found, key = await captured(call, key)
         assert key is not None, "the transcript or the request names it"
-        await store_capture(call, found, key, harness=None, project=None, captured_at=None, is_off=True)
+        await transcript_capture.store_capture(
+            call, found, key, harness=None, project=None, captured_at=None, is_off=True
+        )
 
 
 async def _is_left_out(call: Call[api.SessionEndRequest], context: Context | None) -> bool:
@@ -308,7 +290,7 @@ async def _is_left_out(call: Call[api.SessionEndRequest], context: Context | Non
     """
     if call.request.reason == BACKFILL and (context is None or context.began_in is None):
         return False
-    return await is_elsewhere(call, context) and call.request.reason != BACKFILL
+    return await hook_runner.is_elsewhere(call, context) and call.request.reason != BACKFILL
 
 
 def note_skipped(call: Call[api.SessionEndRequest], reason: str) -> None:
@@ -322,14 +304,14 @@ def _nothing_stored(reason: str) -> HttpResponse:
     return HttpResponse(api.SessionEndReply(skipped=True, reason=reason))
 
 
-async def note_losses(call: Call[api.SessionEndRequest], key: str, found: Capture) -> None:
+async def note_losses(call: Call[api.SessionEndRequest], key: str, found: transcript_capture.Capture) -> None:
     """Begin a context epoch if the transcript tells that the model has lost a part of it. Raises SignetError.
 
     A past session begins none, so it does not count as active now. Nor does one of a late report, because it may have
     received something since.
     """
     losses = found.transcript.losses
-    if losses is None or call.request.reason == BACKFILL or parse_flag(call.headers.get(LATE_HEADER, "")):
+    if losses is None or call.request.reason == BACKFILL or parse_flag(call.headers.get(hook_runner.LATE_HEADER, "")):
         return
     context = await call.state.ledger.context(key, call.agent_id, trace_id=call.trace_id)
     async with context.lock:
@@ -341,12 +323,12 @@ def transcript_name(request: api.SessionEndRequest) -> Hashable:
     return request.transcript_path if request.transcript is None else hash(request.transcript)
 
 
-async def captured(call: Call[api.SessionEndRequest], named: str | None) -> tuple[Capture, str]:
+async def captured(call: Call[api.SessionEndRequest], named: str | None) -> tuple[transcript_capture.Capture, str]:
     """Read and parse the transcript in a thread, as long as the request may take; see ``read_capture``.
 
     Raises SignetError, TranscriptRefused, TranscriptTooLong.
     """
-    seconds = REQUEST_SHARE * call.state.config.gateway.request_timeout_ms / 1000
+    seconds = hook_runner.REQUEST_SHARE * call.state.config.gateway.request_timeout_ms / 1000
     readers, name = call.state.transcript_readers, transcript_name(call.request)
     skipped, about = call.state.skipped_transcripts, (call.request.harness, call.request.transcript_path)
     try:
@@ -371,7 +353,9 @@ async def captured(call: Call[api.SessionEndRequest], named: str | None) -> tupl
             call.state.log.warning("transcript_given_up", harness=call.request.harness, trace=call.trace_id)
 
 
-def read_capture(call: Call[api.SessionEndRequest], named: str | None, check: Check) -> tuple[Capture, str]:
+def read_capture(
+    call: Call[api.SessionEndRequest], named: str | None, check: Check
+) -> tuple[transcript_capture.Capture, str]:
     """Read and parse the transcript; return it with its session, which is ``named`` or follows from it.
 
     Blocks. Raises TranscriptRefused, TranscriptTooLong.
@@ -384,15 +368,15 @@ def read_capture(call: Call[api.SessionEndRequest], named: str | None, check: Ch
         allowed = roots(state.workspace, os.environ)
         most = state.config.transcripts.max_file_bytes
         raw = read_transcript_file(request.transcript_path, allowed, most, workspace=state.workspace)
-    found = capture_for(state, raw, check)
+    found = transcript_capture.capture_for(state, raw, check)
     key = named or _session_of(call, found)
-    replace_known(found, state.session_secrets.of(key), check)
+    transcript_capture.replace_known(found, state.session_secrets.of(key), check)
     state.session_secrets.add(key, found.known)
     state.session_secrets.note_last(key, found.transcript.turns[-1].text if found.transcript.turns else "")
     return found, key
 
 
-def _session_of(call: Call[api.SessionEndRequest], found: Capture) -> str:
+def _session_of(call: Call[api.SessionEndRequest], found: transcript_capture.Capture) -> str:
     """Return the session that the transcript names, or a name made from what is captured."""
     request = call.request
     if found.transcript.session_key is not None:
@@ -414,10 +398,10 @@ def _session_of(call: Call[api.SessionEndRequest], found: Capture) -> str:
 async def get_transcript(call: Call[api.GetTranscriptRequest]) -> HttpResponse:
     """Return the conversation of a session, from ``after`` on, as far as one reply may be long."""
     (key, agent_id), after = named_session(call), call.request.after
-    turns: list[TranscriptTurn] = []
+    turns: list[messages.TranscriptTurn] = []
     size = 0
     while True:
-        page = await call.ask_searcher(GetTranscript(key, ReadScope(agent_id), after, PAGE_BYTES))
+        page = await call.ask_searcher(messages.GetTranscript(key, ReadScope(agent_id), after, PAGE_BYTES))
         if page.transcript is None:
             raise NotFound("Transcript not found")
         turns += page.turns
@@ -438,9 +422,9 @@ async def get_transcript(call: Call[api.GetTranscriptRequest]) -> HttpResponse:
     )
 
 
-def _bodies(turns: list[TranscriptTurn]) -> list[api.TurnBody]:
+def _bodies(turns: list[messages.TranscriptTurn]) -> list[api.TurnBody]:
     """Return the turns, each with its pieces joined."""
-    joined: list[list[TranscriptTurn]] = []
+    joined: list[list[messages.TranscriptTurn]] = []
     for turn in turns:
         if turn.continues and joined:
             joined[-1].append(turn)
@@ -458,7 +442,7 @@ async def search_sessions(call: Call[api.SearchSessionsRequest]) -> HttpResponse
     asks = call.session_key if call.headers.get("x-signet-session-key") else request.current_session_key
     await call.refuse_if_off(asks)  # `sessionKey` is where it searches
     found = await call.ask_searcher(
-        SearchSessions(
+        messages.SearchSessions(
             query=request.query,
             read=call.read,
             limit=request.limit,
@@ -478,7 +462,7 @@ async def list_past(call: Call[api.ListPastRequest]) -> HttpResponse:
     """Return a page of the sessions whose transcripts are kept."""
     asked = call.request
     found = await call.ask_searcher(
-        ListPastSessions(call.read, asked.limit, _PROMPT_CHARS, asked.offset, asked.project, asked.prefix)
+        messages.ListPastSessions(call.read, asked.limit, _PROMPT_CHARS, asked.offset, asked.project, asked.prefix)
     )
     return HttpResponse(api.PastSessionsReply(found.sessions, found.total))
 
@@ -500,7 +484,7 @@ async def _erase(call: Call[api.ForgetTranscriptRequest], key: str, agent_id: st
     erased = part = 0
     while True:
         is_captured = (agent_id, key) in call.state.transcript_readers.sessions
-        done = await call.ask_writer(ForgetTranscript(key, agent_id, call.principal, is_captured), part=part)
+        done = await call.ask_writer(messages.ForgetTranscript(key, agent_id, call.principal, is_captured), part=part)
         if not done.found:
             raise NotFound("Transcript not found")
         erased, part = erased + done.turns, part + 1

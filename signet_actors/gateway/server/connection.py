@@ -21,15 +21,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from signet_actors.gateway.server import load_shedding
-from signet_actors.gateway.server.asgi_extensions import (
-    BECOME_WRITE,
-    IS_DISCONNECTED,
-    OVERLOADED,
-    SEND_RESPONSE,
-    WAIT_DISCONNECTED,
-    wait_disconnected,
-)
+from signet_actors.gateway.server import asgi_extensions, load_shedding
 from signet_actors.gateway.server.framing import (
     BODY_TIMEOUT,
     BUSY,
@@ -383,12 +375,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self._send_busy(cycle)
             return
         scope = cast("dict[str, Any]", cycle.scope)
-        scope[IS_DISCONNECTED] = lambda: cycle.disconnected
-        scope[WAIT_DISCONNECTED] = functools.partial(wait_disconnected, cycle)
-        scope[SEND_RESPONSE] = functools.partial(self._send_response, cycle)
-        scope[BECOME_WRITE] = functools.partial(ticket.become_write, self.limits)
+        scope[asgi_extensions.IS_DISCONNECTED] = lambda: cycle.disconnected
+        scope[asgi_extensions.WAIT_DISCONNECTED] = functools.partial(asgi_extensions.wait_disconnected, cycle)
+        scope[asgi_extensions.SEND_RESPONSE] = functools.partial(self._send_response, cycle)
+        scope[asgi_extensions.BECOME_WRITE] = functools.partial(ticket.become_write, self.limits)
         if ticket.probe_path:
-            scope[OVERLOADED] = True
+            scope[asgi_extensions.OVERLOADED] = True
         task = self.loop.create_task(self._run(cycle, app) if ticket.is_limited else cycle.run_asgi(app))
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from signet_actors.config.schema import Config
+from signet_actors.domain import synthesis as rules
 from signet_actors.domain.dated_sections import (
     Dated,
     assembled,
@@ -27,13 +28,6 @@ from signet_actors.domain.extraction.prompts import mark
 from signet_actors.domain.providers import NO_PROVIDER
 from signet_actors.domain.redaction.scan import Kinds, Redactor
 from signet_actors.domain.session_keys import DEFAULT_AGENT
-from signet_actors.domain.synthesis import (
-    CHARS_A_TOKEN,
-    DAY_MS,
-    Group,
-    next_due_ms,
-    prompt,
-)
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.domain.working_memory import below, readable_answer
 from signet_actors.errors import Conflict, InvalidRequest, OutcomeUnknown, SignetError, Unavailable
@@ -100,7 +94,7 @@ class Synthesis:
         """Return the agent's file. Raises InvalidRequest."""
         return MemoryFile(self._workspace, agent_id)
 
-    async def groups(self, agent_id: str, trace_id: str) -> list[Group]:
+    async def groups(self, agent_id: str, trace_id: str) -> list[rules.Group]:
         """Return the memories that the agent's file is made from, those of no project first. Raises SignetError."""
         return await self._sources.groups(agent_id, trace_id)
 
@@ -110,9 +104,9 @@ class Synthesis:
         texts = await asyncio.to_thread(lambda: [self._readable(each.text, MAX_CONTENT_CHARS)[0] for each in found])
         return [each._replace(text=text) for each, text in zip(found, texts, strict=True)]
 
-    def prompt(self, groups: list[Group], max_tokens: int) -> str:
+    def prompt(self, groups: list[rules.Group], max_tokens: int) -> str:
         """Return the prompt for a model."""
-        return prompt(groups or [Group(None, ())], max_tokens, mark(self._rng.getrandbits(128)))
+        return rules.prompt(groups or [rules.Group(None, ())], max_tokens, mark(self._rng.getrandbits(128)))
 
     async def complete(self, agent_id: str, content: str, by: str) -> tuple[Replaced, Kinds]:
         """Write what a harness made, and return what was cut out of it. Raises SignetError."""
@@ -187,7 +181,7 @@ class Synthesis:
     def due_ms(self, record: Record) -> int | None:
         """Return when the file is to be made next, in milliseconds since 1970; None if only on request."""
         last, attempt = None if record.stale else record.last_run_at, record.last_attempt_at
-        return next_due_ms(
+        return rules.next_due_ms(
             self._config().memory.synthesis.schedule,
             last_run_ms=None if last is None else epoch_ms(last),
             last_attempt_ms=None if attempt is None else epoch_ms(attempt),
@@ -259,7 +253,7 @@ class Synthesis:
         """Renew the sections by date, once in a day, while no model can be asked. Raises SignetError."""
         now_ms = self._clock.wall_ms()
         dated_ms = None if record.dated_at is None else epoch_ms(record.dated_at)
-        if dated_ms is not None and 0 <= now_ms - dated_ms < DAY_MS:
+        if dated_ms is not None and 0 <= now_ms - dated_ms < rules.DAY_MS:
             return
         self._take_turn(agent_id)
         try:
@@ -354,7 +348,7 @@ class Synthesis:
                 tokens = config.memory.synthesis.max_tokens // (1 if each.project is None else PROJECT_SHARE)
                 asked = Synthesize(self.prompt([each], tokens), tokens)
                 answer = await self._ask_model(asked, timeout_ms)
-                text, _ = await asyncio.to_thread(self._readable, answer.text, CHARS_A_TOKEN * tokens)
+                text, _ = await asyncio.to_thread(self._readable, answer.text, rules.CHARS_A_TOKEN * tokens)
                 if not text:
                     raise SignetError("the model returned no text")
                 model = answer.model
@@ -456,5 +450,5 @@ def _report(record: Record) -> Report:
     return Report(record.last_run_at, last_error(record))
 
 
-def _digests(groups: list[Group]) -> set[tuple[str | None, str]]:
+def _digests(groups: list[rules.Group]) -> set[tuple[str | None, str]]:
     return {(each.project, each.digest) for each in groups}

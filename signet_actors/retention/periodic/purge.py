@@ -14,16 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from signet_actors.config.schema import Config
-from signet_actors.domain.retention import (
-    CHECKPOINT_WINDOW,
-    DAY_MS,
-    STEPS,
-    ClockDecision,
-    ClockVerdict,
-    Step,
-    check_clock,
-    cutoff_ms,
-)
+from signet_actors.domain import retention as rules
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.protocol.leases import AdvanceHighWaterMark
 from signet_actors.protocol.message import Failure
@@ -46,10 +37,10 @@ PAUSE_MS = 10
 RETRY_MIN_MS, RETRY_MAX_MS = 5_000, 300_000
 
 
-def window_ms(config: Config, step: Step) -> int:
+def window_ms(config: Config, step: rules.Step) -> int:
     """Return the age limit of the step: a key of ``retention``, or that of session checkpoints."""
-    if step.window == CHECKPOINT_WINDOW:
-        return config.memory.pipeline_v2.continuity.retention_days * DAY_MS
+    if step.window == rules.CHECKPOINT_WINDOW:
+        return config.memory.pipeline_v2.continuity.retention_days * rules.DAY_MS
     window: int = getattr(config.retention, step.window)
     return window
 
@@ -124,24 +115,24 @@ class Purge:
         if not decision.may_purge:
             self.skipped_reason = self.suspended_reason = decision.reason
             self._next_in_ms = min(self._next_in_ms, decision.recheck_in_ms)
-            log = self._log.info if decision.verdict is ClockVerdict.FIRST else self._log.warning
+            log = self._log.info if decision.verdict is rules.ClockVerdict.FIRST else self._log.warning
             log("purge_suspended", verdict=decision.verdict.value, reason=decision.reason)
             return
         self.suspended_reason = None
         yield
-        for step in STEPS:
+        for step in rules.STEPS:
             sync_point("maintenance.between_steps")
             if any(done.step in step.after and done.more for done in self.steps):
                 self.skipped_reason = f"{step.name} waits until {' and '.join(step.after)} have nothing left to purge"
                 continue
-            cutoff = iso(cutoff_ms(now_ms, window_ms(self._config, step)))
+            cutoff = iso(rules.cutoff_ms(now_ms, window_ms(self._config, step)))
             for purged in self._batches(step, cutoff):
                 if purged is None:
                     return
                 yield
         self._finish(now_ms)
 
-    def _batches(self, step: Step, cutoff: str) -> Iterator[Purged | None]:
+    def _batches(self, step: rules.Step, cutoff: str) -> Iterator[Purged | None]:
         """Yield the batches of one step while they are full, and None if the writer did not reply."""
         at = len(self.steps)
         self.steps.append(Purged(step=step.name, count=0, more=True))
@@ -158,7 +149,7 @@ class Purge:
             if not answer.more:
                 return
 
-    def _check_clock(self, now_ms: int, *, operator_confirmed: bool, on_demand: bool) -> ClockDecision | None:
+    def _check_clock(self, now_ms: int, *, operator_confirmed: bool, on_demand: bool) -> rules.ClockDecision | None:
         """Decide whether this sweep may trust its clock, and store the decision. None if the writer did not reply.
 
         The first request reads the high-water mark and clears a suspicion that is stored with it. If this process
@@ -171,7 +162,7 @@ class Purge:
             self._postpone(known)
             return None
         now_ns = self._clock.monotonic_ns()
-        decision = check_clock(
+        decision = rules.check_clock(
             now_ms,
             epoch_ms(known.previous) if known.previous else None,
             suspected_since_ms=epoch_ms(known.suspected_jump_since) if known.suspected_jump_since else None,

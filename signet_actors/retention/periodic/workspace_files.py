@@ -17,14 +17,8 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.retention.work_process import Work
 from signet_actors.retention.workspace_sync import SyncResult, WorkspaceSync
+from signet_actors.runtime import connected_harnesses
 from signet_actors.runtime.clock import Clock
-from signet_actors.runtime.connected_harnesses import (
-    MAX_AGENTS,
-    OPENCLAW,
-    ConnectedHarness,
-    agents_of,
-    read_connected,
-)
 from signet_actors.runtime.identity_files import LASTING_FILES, OWN_FILES
 
 if TYPE_CHECKING:
@@ -67,7 +61,7 @@ class WorkspaceFiles:
         self._begin = begin
         self._process: Work[SyncResult] | None = None
         self._begun_ns = 0
-        self._connected: tuple[ConnectedHarness, ...] = ()
+        self._connected: tuple[connected_harnesses.ConnectedHarness, ...] = ()
         self._noted: _FileState | None = None
         self._seen: tuple[_FileState | None, ...] = ()
         self._wanted = False
@@ -156,12 +150,12 @@ class WorkspaceFiles:
         noted = _state(workspace.harnesses_file)
         if noted != self._noted:
             self._noted = noted
-            self._connected = read_connected(self._workspace)
+            self._connected = connected_harnesses.read_connected(self._workspace)
         if not self._connected:
             return (noted,)
         agents = {row.agent for row in self._connected}
-        if any(row.harness == OPENCLAW for row in self._connected):
-            agents |= set(agents_of(self._workspace))
+        if any(row.harness == connected_harnesses.OPENCLAW for row in self._connected):
+            agents |= set(connected_harnesses.agents_of(self._workspace))
         paths = [self._workspace / file.name for file in LASTING_FILES]
         paths += [workspace.agents_dir / agent / name for agent in sorted(agents) for name in OWN_FILES]
         return (noted, *map(_state, paths))
@@ -169,7 +163,7 @@ class WorkspaceFiles:
 
 def _named_agents(config: Config) -> tuple[str, ...]:
     """Return the agents that the configuration names, as many as are looked at."""
-    return tuple(entry.name for entry in config.agents.roster)[:MAX_AGENTS]
+    return tuple(entry.name for entry in config.agents.roster)[: connected_harnesses.MAX_AGENTS]
 
 
 def _state(path: Path) -> _FileState | None:

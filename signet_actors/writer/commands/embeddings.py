@@ -11,14 +11,7 @@ import msgspec
 
 from signet_actors.config.embedding_models import configured_space, second_space
 from signet_actors.domain.jobs import EMBED, SECOND_VECTOR
-from signet_actors.protocol.pipeline import (
-    FindUnembedded,
-    SecondVectorsStored,
-    StoreSecondVectors,
-    StoreVector,
-    UnembeddedFound,
-    VectorStored,
-)
+from signet_actors.protocol import pipeline as messages
 from signet_actors.protocol.writer import Vector
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import embeddings as embedding_rows
@@ -61,7 +54,7 @@ def store(context: CommandContext, memory_id: str, content_hash: str, vector: Ve
     return seq
 
 
-def store_vector(context: CommandContext, command: StoreVector) -> VectorStored:
+def store_vector(context: CommandContext, command: messages.StoreVector) -> messages.VectorStored:
     """Complete an embed job: store and index its vector if the memory still has the content that was embedded.
 
     Vectors of other models stay beside it; the job's result names the model of this one. Raises ``lease_lost``.
@@ -71,23 +64,23 @@ def store_vector(context: CommandContext, command: StoreVector) -> VectorStored:
     stored = job.memory_id is not None and _replace(context, job.memory_id, command)
     result = {"stored": stored, "model": command.model, "dimensions": command.dimensions}
     leases.complete_leased(context, job, msgspec.json.encode(result).decode())
-    return VectorStored(stored)
+    return messages.VectorStored(stored)
 
 
-def find_unembedded(context: CommandContext, command: FindUnembedded) -> UnembeddedFound:
+def find_unembedded(context: CommandContext, command: messages.FindUnembedded) -> messages.UnembeddedFound:
     """Return memories whose first vector follows ``after``, and that have no second one of the same words."""
     first, second = configured_space(context.config.embedding), second_space(context.config.embedding)
     if first is None or second is None:
-        return UnembeddedFound([], command.after, more=False)
+        return messages.UnembeddedFound([], command.after, more=False)
     looked_at = embedding_rows.with_second(context.tx, first, second[0], command.after, MOST_LOOKED_AT)
     lacking = [seq for seq, has_second in looked_at if not has_second][: command.limit]
     is_full = len(lacking) == command.limit
     last = lacking[-1] if is_full else looked_at[-1][0] if looked_at else command.after
     texts = embedding_rows.texts_of(context.tx, lacking)
-    return UnembeddedFound(texts, last, more=is_full or len(looked_at) == MOST_LOOKED_AT)
+    return messages.UnembeddedFound(texts, last, more=is_full or len(looked_at) == MOST_LOOKED_AT)
 
 
-def store_second_vectors(context: CommandContext, command: StoreSecondVectors) -> SecondVectorsStored:
+def store_second_vectors(context: CommandContext, command: messages.StoreSecondVectors) -> messages.SecondVectorsStored:
     """Store and index the vectors whose memories are live, have a first vector, and still have the embedded words."""
     second, stored = second_space(context.config.embedding), 0
     for frame, one in enumerate(command.vectors if second is not None else ()):
@@ -98,10 +91,10 @@ def store_second_vectors(context: CommandContext, command: StoreSecondVectors) -
             stored += (
                 store(context, one.memory_id, one.content_hash, Vector(*second, frame, one.token_codes)) is not None
             )
-    return SecondVectorsStored(stored)
+    return messages.SecondVectorsStored(stored)
 
 
-def _replace(context: CommandContext, memory_id: str, command: StoreVector) -> bool:
+def _replace(context: CommandContext, memory_id: str, command: messages.StoreVector) -> bool:
     memory_seq = memory_rows.live_seq_of_content(context.tx, memory_id, command.content_hash)
     vector = Vector(command.model, command.dimensions, 0, command.token_codes)
     if memory_seq is None or context.vector_bytes(vector) is None:

@@ -17,17 +17,7 @@ import msgspec
 
 from signet_actors.config.embedding_models import configured_space, makes_token_codes, space_name
 from signet_actors.config.schema import Config
-from signet_actors.domain.jobs import (
-    EMBED,
-    EXTRACT,
-    JOB_KINDS,
-    MAX_DELAY_MS,
-    PROSPECTIVE_INDEX,
-    JobEvent,
-    JobState,
-    advance,
-    event_after_failure,
-)
+from signet_actors.domain import jobs as domain_jobs
 from signet_actors.domain.memories import DERIVED
 from signet_actors.domain.timestamps import iso
 from signet_actors.operations.requeue import NotRequeued
@@ -50,7 +40,7 @@ WORKER_EXITED = "the worker process exited"
 ERASED = "the memory was erased"
 """The ``error`` of a failed job whose memory was erased: the original error may repeat the text."""
 
-_OF_MEMORIES = frozenset(kind.name for kind in JOB_KINDS if kind.of_memory)
+_OF_MEMORIES = frozenset(kind.name for kind in domain_jobs.JOB_KINDS if kind.of_memory)
 _MAX_REQUEUED = 500
 _AFTER_SETTLED_MS = 500
 
@@ -60,11 +50,11 @@ def required_kinds(config: Config, *, derived: bool, embedded: bool) -> tuple[st
     pipeline = config.memory.pipeline_v2
     kinds = []
     if pipeline.enabled and not derived:
-        kinds.append(EXTRACT)
+        kinds.append(domain_jobs.EXTRACT)
     if pipeline.enabled and pipeline.hints.enabled:
-        kinds.append(PROSPECTIVE_INDEX)
+        kinds.append(domain_jobs.PROSPECTIVE_INDEX)
     if not embedded and pipeline.embedding_tracker.enabled and config.embedding.provider != "none":
-        kinds.append(EMBED)
+        kinds.append(domain_jobs.EMBED)
     return tuple(kinds)
 
 
@@ -116,7 +106,7 @@ def _lacks_codes(context: CommandContext, subject: Subject, space: Space | None)
 
 
 def on_job_end(
-    context: CommandContext, kind: str, memory_id: str | None, leased_hash: str | None, state: JobState
+    context: CommandContext, kind: str, memory_id: str | None, leased_hash: str | None, state: domain_jobs.JobState
 ) -> None:
     """Update the memory's row after a job ended or was requeued; enqueue another job if the content has changed.
 
@@ -129,14 +119,16 @@ def on_job_end(
     if subject is None:
         return
     if (
-        state is not JobState.PENDING
+        state is not domain_jobs.JobState.PENDING
         and leased_hash not in {None, subject.content_hash}
         and kind in _required_by(context, subject)
     ):
         enqueue_new(context, kind, memory_id)
-        state = JobState.PENDING
-    if kind == EXTRACT:
-        status = {JobState.COMPLETED: "completed", JobState.DEAD: "failed"}.get(state, "pending")
+        state = domain_jobs.JobState.PENDING
+    if kind == domain_jobs.EXTRACT:
+        status = {domain_jobs.JobState.COMPLETED: "completed", domain_jobs.JobState.DEAD: "failed"}.get(
+            state, "pending"
+        )
         if status != subject.extraction_status:
             memory_rows.set_extraction_status(context.tx, subject.seq, status)
 
@@ -145,7 +137,7 @@ def restore_jobs(context: CommandContext, memory_id: str) -> None:
     """Enqueue the jobs that a recovered memory missed while it was deleted; hints were deleted and are made again."""
     subject = job_rows.subject(context.tx, memory_id)
     for kind in _required_by(context, subject):
-        if kind != EXTRACT or subject.extraction_status == "pending":
+        if kind != domain_jobs.EXTRACT or subject.extraction_status == "pending":
             enqueue(context, kind, memory_id)
 
 
@@ -160,7 +152,7 @@ def attempt_model(context: CommandContext, kind: str) -> str | None:
 
     A job that ends dead keeps it, which shows which model could not embed the memory (``_already_attempted``).
     """
-    space = configured_space(context.config.embedding) if kind == EMBED else None
+    space = configured_space(context.config.embedding) if kind == domain_jobs.EMBED else None
     return None if space is None else msgspec.json.encode({"model": space[0], "dimensions": space[1]}).decode()
 
 
@@ -181,23 +173,25 @@ def expire_leases(context: CommandContext, leased: Sequence[LostLease]) -> Lease
     which would count against its restart limit, so a few poison jobs cannot make the supervisor give up the worker.
     """
     dead = 0
-    settled_ms = min(context.config.supervision.settled_ms + _AFTER_SETTLED_MS, MAX_DELAY_MS // 2)
+    settled_ms = min(context.config.supervision.settled_ms + _AFTER_SETTLED_MS, domain_jobs.MAX_DELAY_MS // 2)
     waits_until = iso(context.now_ms + settled_ms)
     for seq, kind, memory_id, attempts, max_attempts, leased_hash in leased:
-        state = advance(JobState.LEASED, event_after_failure(attempts, max_attempts))
-        dead += state is JobState.DEAD
+        state = domain_jobs.advance(
+            domain_jobs.JobState.LEASED, domain_jobs.event_after_failure(attempts, max_attempts)
+        )
+        dead += state is domain_jobs.JobState.DEAD
         job_rows.end_lease(
             context.tx,
             seq,
             status=state,
-            error=LAST_WORKER_EXITED if state is JobState.DEAD else WORKER_EXITED,
+            error=LAST_WORKER_EXITED if state is domain_jobs.JobState.DEAD else WORKER_EXITED,
             now=context.now,
-            available_at=waits_until if state is JobState.PENDING else None,
+            available_at=waits_until if state is domain_jobs.JobState.PENDING else None,
         )
         on_job_end(context, kind, memory_id, leased_hash, state)
     if leased:
         # Poison jobs of every kind wait for each other.
-        context.queue_changes.ready.update(kind.name for kind in JOB_KINDS)
+        context.queue_changes.ready.update(kind.name for kind in domain_jobs.JOB_KINDS)
     return LeasesReaped(requeued=len(leased) - dead, dead=dead)
 
 
@@ -232,7 +226,7 @@ def requeue(context: CommandContext, command: RequeueJobs) -> JobsRequeued:
         if refusal is not None:
             answer.refused.append(NotRequeued(job_id, refusal))
             continue
-        state = advance(JobState(status), JobEvent.REQUEUE)
+        state = domain_jobs.advance(domain_jobs.JobState(status), domain_jobs.JobEvent.REQUEUE)
         job_rows.requeue(context.tx, seq, status=state, requeues=requeues + 1, now=context.now)
         context.queue_changes.ready.add(kind)
         on_job_end(context, kind, memory_id, None, state)
@@ -243,7 +237,7 @@ def requeue(context: CommandContext, command: RequeueJobs) -> JobsRequeued:
 
 
 def _refusal(context: CommandContext, kind: str, memory_id: str | None, status: str) -> str | None:
-    if status != JobState.DEAD:
+    if status != domain_jobs.JobState.DEAD:
         return "not_dead"
     if memory_id is None:
         return None
@@ -261,7 +255,7 @@ def reconcile(context: CommandContext, command: ReconcileJobs) -> JobsReconciled
     stay and are searched until new ones replace them.
     """
     space = configured_space(context.config.embedding)
-    if job_rows.pending_more_than(context.tx, EMBED, MAX_WAITING):
+    if job_rows.pending_more_than(context.tx, domain_jobs.EMBED, MAX_WAITING):
         return JobsReconciled(0, command.after, space_name(context.config.embedding))
     subjects = job_rows.live_subjects_after(context.tx, command.after, command.limit)
     enqueued = 0
@@ -270,12 +264,12 @@ def reconcile(context: CommandContext, command: ReconcileJobs) -> JobsReconciled
         if subject.extraction_status != "pending" and _is_embedded_in(subject, space) and not lacks_codes:
             continue
         for kind in _required_by(context, subject):
-            if kind == EXTRACT and subject.extraction_status != "pending":
+            if kind == domain_jobs.EXTRACT and subject.extraction_status != "pending":
                 continue
-            if kind == EMBED and lacks_codes:
+            if kind == domain_jobs.EMBED and lacks_codes:
                 attempted = job_rows.has_dead(context.tx, subject.id, kind, subject.content_hash)
             else:
-                attempted = kind == PROSPECTIVE_INDEX or _already_attempted(context, kind, subject, space)
+                attempted = kind == domain_jobs.PROSPECTIVE_INDEX or _already_attempted(context, kind, subject, space)
             if not attempted:
                 enqueued += enqueue(context, kind, subject.id)
     following = subjects[-1].seq if len(subjects) == command.limit else None
@@ -288,9 +282,9 @@ def _already_attempted(context: CommandContext, kind: str, subject: Subject, spa
     An embed job that ended without leaving a vector, completed or dead, had a text that its model cannot embed; another
     model may. If a dead job has no model noted, the embedding is tried once more.
     """
-    if kind == EMBED:
+    if kind == domain_jobs.EMBED:
         return job_rows.has_embedded(context.tx, subject.id, kind, subject.content_hash, space)
     ended = job_rows.has_dead(context.tx, subject.id, kind, subject.content_hash)
-    if ended and kind == EXTRACT:
+    if ended and kind == domain_jobs.EXTRACT:
         memory_rows.set_extraction_status(context.tx, subject.seq, "failed")
     return ended

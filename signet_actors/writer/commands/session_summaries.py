@@ -15,35 +15,13 @@ from itertools import islice
 import msgspec
 
 from signet_actors.config.schema import Config
+from signet_actors.domain import session_summaries as rules
 from signet_actors.domain.extraction.gates import PIPELINE_ACTOR, PipelineMode, flags_of, pipeline_mode
 from signet_actors.domain.jobs import SCORE_SESSION, SUMMARIZE
-from signet_actors.domain.session_summaries import (
-    COMPARED_SESSIONS,
-    MIN_CHARS,
-    NOVELTY_CHARS,
-    SpokenLength,
-    SummaryPart,
-    is_significant,
-    novelty,
-    substantive_turns,
-)
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import MutationsFrozen
+from signet_actors.protocol import session_summaries as messages
 from signet_actors.protocol.message import Principal
-from signet_actors.protocol.session_summaries import (
-    DropNotes,
-    EndIdleSessions,
-    FindForgottenNotes,
-    ForgottenNote,
-    IdleSession,
-    IdleSessionsEnded,
-    NotesDropped,
-    NotesFound,
-    NoteWritten,
-    RecordNote,
-    StoreSummary,
-    SummaryStored,
-)
 from signet_actors.protocol.transcripts import StoreTurns
 from signet_actors.protocol.writer import NewMemory
 from signet_actors.store.command_context import CommandContext
@@ -86,23 +64,23 @@ def follow(context: CommandContext, transcript: int, captured: StoreTurns) -> st
         rows.mark_ended(context.tx, transcript, at if captured.ended else None, iso((epoch_ms(at) or 0) + 999))
     if not (captured.ended or captured.then == "extract"):
         return None
-    part = SummaryPart(captured.session_key, captured.agent_id, 0, 0, at, captured.harness)
+    part = rules.SummaryPart(captured.session_key, captured.agent_id, 0, 0, at, captured.harness)
     return _request(context, transcript, part, is_over=captured.ended)
 
 
-def end_idle(context: CommandContext, command: EndIdleSessions) -> IdleSessionsEnded:
+def end_idle(context: CommandContext, command: messages.EndIdleSessions) -> messages.IdleSessionsEnded:
     """End the sessions that fell silent and have turns that no job has seen; what they say later is another part."""
     found = rows.silent_since(context.tx, command.since, command.limit)
-    ended: list[IdleSession] = []
+    ended: list[messages.IdleSession] = []
     for each in found:
         rows.mark_ended(context.tx, each.seq, each.open_at if each.has_unseen else None, each.open_at, reason=IDLE)
         if each.has_unseen:
-            part = SummaryPart(each.session_key, each.agent_id, 0, 0, each.open_at, each.harness)
-            ended.append(IdleSession(each.session_key, _request(context, each.seq, part, is_over=True)))
-    return IdleSessionsEnded(ended, more=len(found) == command.limit)
+            part = rules.SummaryPart(each.session_key, each.agent_id, 0, 0, each.open_at, each.harness)
+            ended.append(messages.IdleSession(each.session_key, _request(context, each.seq, part, is_over=True)))
+    return messages.IdleSessionsEnded(ended, more=len(found) == command.limit)
 
 
-def _request(context: CommandContext, transcript: int, part: SummaryPart, *, is_over: bool) -> str | None:
+def _request(context: CommandContext, transcript: int, part: rules.SummaryPart, *, is_over: bool) -> str | None:
     """Return the id of a new job for the turns that none has seen, None if they are not worth it.
 
     The end of a session is judged by its significance; one that goes on and asks for a summary is not.
@@ -121,31 +99,31 @@ def _request(context: CommandContext, transcript: int, part: SummaryPart, *, is_
 def _deserves_summary(context: CommandContext, transcript: int, after: int, agent_id: str, *, is_over: bool) -> bool:
     tx, bounds = context.tx, context.config.memory.pipeline_v2.significance
     lengths = list(islice(_lengths(context, transcript, after), MAX_MEASURED))
-    if sum(length.chars for length in lengths) < MIN_CHARS:
+    if sum(length.chars for length in lengths) < rules.MIN_CHARS:
         return False
     if not is_over:
         return True
     earlier = [
-        rows.beginning(tx, other, 0, NOVELTY_CHARS)
-        for other in rows.other_ended(tx, agent_id, transcript, COMPARED_SESSIONS)
+        rows.beginning(tx, other, 0, rules.NOVELTY_CHARS)
+        for other in rows.other_ended(tx, agent_id, transcript, rules.COMPARED_SESSIONS)
     ]
-    return is_significant(
+    return rules.is_significant(
         bounds,
-        turns=substantive_turns(lengths),
+        turns=rules.substantive_turns(lengths),
         entities=0,  # until the graph knows entities
-        new_words=novelty(rows.beginning(tx, transcript, after, NOVELTY_CHARS), earlier),
+        new_words=rules.novelty(rows.beginning(tx, transcript, after, rules.NOVELTY_CHARS), earlier),
     )
 
 
-def _lengths(context: CommandContext, transcript: int, after: int) -> Iterator[SpokenLength]:
+def _lengths(context: CommandContext, transcript: int, after: int) -> Iterator[rules.SpokenLength]:
     """Yield the lengths of all rows of turns after ``after``."""
     while page := rows.turn_lengths(context.tx, transcript, after):
         context.heartbeat()
-        yield from (SpokenLength(row.role, row.chars) for row in page)
+        yield from (rules.SpokenLength(row.role, row.chars) for row in page)
         after = page[-1].seq
 
 
-def store(context: CommandContext, command: StoreSummary) -> SummaryStored:
+def store(context: CommandContext, command: messages.StoreSummary) -> messages.SummaryStored:
     """Store the memory, and make it the subject of the job, which then goes on with the note.
 
     Raises ``lease_lost``, and ``mutations_frozen`` while no memory may be changed.
@@ -155,12 +133,12 @@ def store(context: CommandContext, command: StoreSummary) -> SummaryStored:
     if context.config.memory.pipeline_v2.mutations_frozen:
         raise MutationsFrozen
     tx = context.tx
-    part = msgspec.json.decode(lease_rows.payload_of(tx, job.seq), type=SummaryPart)
+    part = msgspec.json.decode(lease_rows.payload_of(tx, job.seq), type=rules.SummaryPart)
     transcript = rows.transcript_of(tx, part.agent_id, part.session_key)
     span = None if transcript is None else rows.span(tx, transcript.seq, part.after, part.through)
     if transcript is None or span is None:
         leases.complete_leased(context, job, TRANSCRIPT_GONE)
-        return SummaryStored(None)
+        return messages.SummaryStored(None)
     harness = part.harness or transcript.harness
     memory = NewMemory(
         content=command.content,
@@ -186,28 +164,28 @@ def store(context: CommandContext, command: StoreSummary) -> SummaryStored:
     if job.memory_id is None:
         jobs.enqueue_new(context, SCORE_SESSION, stored.id, msgspec.json.encode(part).decode())
     lease_rows.set_memory(context.tx, job.seq, stored.id)
-    return SummaryStored(job_rows.job_memories(context.tx, [stored.id])[stored.id])
+    return messages.SummaryStored(job_rows.job_memories(context.tx, [stored.id])[stored.id])
 
 
-def record_note(context: CommandContext, command: RecordNote) -> NoteWritten:
+def record_note(context: CommandContext, command: messages.RecordNote) -> messages.NoteWritten:
     """Record the file with the summary, and complete the job. Raises ``lease_lost``."""
     job = leases.active_lease(context, command.job_id, command.lease_id)
     leases.require_kind(job, SUMMARIZE)
     if job.memory_id is not None:
         rows.set_note(context.tx, job.memory_id, command.note, command.digest)
     leases.complete_leased(context, job, None)
-    return NoteWritten()
+    return messages.NoteWritten()
 
 
-def find_forgotten_notes(context: CommandContext, command: FindForgottenNotes) -> NotesFound:
+def find_forgotten_notes(context: CommandContext, command: messages.FindForgottenNotes) -> messages.NotesFound:
     """Return the files among those of the next summaries that are to be deleted."""
     found = rows.notes(context.tx, command.after, command.limit)
-    forgotten = [ForgottenNote(row.memory_id, row.note, row.digest) for row in found if row.forgotten]
-    return NotesFound(forgotten, found[-1].memory_id if len(found) == command.limit else None)
+    forgotten = [messages.ForgottenNote(row.memory_id, row.note, row.digest) for row in found if row.forgotten]
+    return messages.NotesFound(forgotten, found[-1].memory_id if len(found) == command.limit else None)
 
 
-def drop_notes(context: CommandContext, command: DropNotes) -> NotesDropped:
+def drop_notes(context: CommandContext, command: messages.DropNotes) -> messages.NotesDropped:
     """Forget the names of these files."""
     for memory_id in command.memory_ids:
         rows.drop_note(context.tx, memory_id)
-    return NotesDropped()
+    return messages.NotesDropped()
