@@ -33,9 +33,9 @@ from signet_actors.errors import (
 )
 from signet_actors.gateway.auth.ownership import require_owner
 from signet_actors.gateway.auth.request_guard import Headers, check_request, has_body
-from signet_actors.gateway.http.response_cache import ResponseCache
 from signet_actors.gateway.http.responses import (
     EncodedResponse,
+    ResponseCache,
     encode_response,
     error_response,
     internal_problem,

@@ -22,7 +22,7 @@ from signet_actors.protocol.searcher import CommonWords
 from signet_actors.searcher.columns import Mask
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import Policy
-from signet_actors.store.reads.agents import read_policy
+from signet_actors.store.read_policy import resolve_policy as read_policy
 from signet_actors.store.reads.contents import contents
 
 SHARE = 0.2

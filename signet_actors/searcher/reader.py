@@ -30,8 +30,8 @@ from signet_actors.searcher.row_flags import RowFlags
 from signet_actors.searcher.subjects import Subjects
 from signet_actors.searcher.token_similarity import TokenSimilarity
 from signet_actors.store.engine import ReaderEngine, Snapshot
+from signet_actors.store.read_policy import resolve_policy as read_policy
 from signet_actors.store.reads import text_index, vectors
-from signet_actors.store.reads.agents import read_policy
 
 _MAX_TAG_LOOKUPS = 16
 

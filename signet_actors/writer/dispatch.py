@@ -16,7 +16,6 @@ from signet_actors.protocol.sessions import RecordSessions, SetBypass
 from signet_actors.protocol.transcripts import ForgetTranscript, StoreTurns
 from signet_actors.store.command_context import CommandContext
 from signet_actors.writer.commands import (
-    batch_forget,
     chunks,
     embeddings,
     hints,
@@ -86,7 +85,7 @@ HANDLERS: Final[dict[type, Any]] = {
     messages.ModifyMemory: _modify,
     messages.ModifyMany: _modify_many,
     messages.ForgetMemory: memory_changes.forget_with_facts,
-    messages.ForgetMany: batch_forget.forget,
+    messages.ForgetMany: memory_changes.forget_many,
     messages.RecoverMemory: memory_changes.recover_with_facts,
     messages.PurgeStep: purge.step,
     lease_messages.LeaseJobs: leases.lease,

@@ -16,8 +16,7 @@ from signet_actors.store.command_context import CommandContext, RowCache
 from signet_actors.store.engine import WriterEngine
 from signet_actors.store.sqlite.stale_log import note_runs
 from signet_actors.store.vector_epochs import STORE_META_KEY, VectorEpochs, read_stored
-from signet_actors.store.writes import store_meta
-from signet_actors.writer.commands import agents
+from signet_actors.store.writes import agents, store_meta
 
 
 class StartupCommit:

@@ -518,17 +518,17 @@ REMEMBERED = {"content": "the ferry sails", "sourceId": "s", "transcript": TALK}
 @pytest.mark.parametrize(
     ("path", "body", "reads"),
     [
-        (END, {"harness": "claude-code", "sessionKey": "s", "transcript": TALK}, "transcripts"),
-        (END, {"harness": "claude-code", "sessionId": "s", "transcript": TALK}, "transcripts"),
-        (KEEP, {"harness": "claude-code", "sessionKey": "s", "transcript": TALK}, "transcripts"),
-        ("/api/memory/remember", REMEMBERED, "remember"),
+        (END, {"harness": "claude-code", "sessionKey": "s", "transcript": TALK}, "transcript_capture"),
+        (END, {"harness": "claude-code", "sessionId": "s", "transcript": TALK}, "transcript_capture"),
+        (KEEP, {"harness": "claude-code", "sessionKey": "s", "transcript": TALK}, "transcript_capture"),
+        ("/api/memory/remember", REMEMBERED, "routes.remember"),
     ],
 )
 def test_a_transcript_that_is_forgotten_while_it_is_read_is_marked(
     api: MemoryApi, monkeypatch: pytest.MonkeyPatch, path: str, body: dict[str, Any], reads: str
 ) -> None:
     reading, go_on = threading.Event(), threading.Event()
-    module = importlib.import_module(f"signet_actors.gateway.routes.{reads}")
+    module = importlib.import_module(f"signet_actors.gateway.{reads}")
     read: Any = module.capture_for
 
     def held(*given: Any) -> Any:

@@ -12,8 +12,7 @@ import pytest
 from signet_actors.config.schema import EmbeddingConfig
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.extractor.job_runner import LeaseLost
-from signet_actors.extractor.jobs.embed import Embed
-from signet_actors.extractor.vector_waits import MAX_ENDS, VectorWaiters
+from signet_actors.extractor.jobs.embed import MAX_ENDS, Embed, VectorWaiters
 from signet_actors.protocol.extractor import VectorsAwaited
 from signet_actors.protocol.pipeline import VectorStored
 from tests.actor.test_embed_batches import FakeResources, Run

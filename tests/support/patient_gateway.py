@@ -13,7 +13,7 @@ from typing import Final
 from signet_actors.gateway import __main__ as gateway
 from signet_actors.gateway import projects
 from signet_actors.gateway.routes import checkpoints as checkpoint_routes
-from signet_actors.gateway.routes import hooks, notifications, transcripts
+from signet_actors.gateway.routes import hooks, notifications
 from signet_actors.gateway.sessions import checkpoints, hook_runner, recovery
 from signet_actors.operations.registry import OPERATIONS
 
@@ -29,7 +29,6 @@ LIMITS: Final[tuple[tuple[ModuleType, str], ...]] = (
     (notifications, "BUDGET_MS"),
     (checkpoint_routes, "KEEP_BUDGET_MS"),
     (hook_runner, "CONTEXT_WAIT_S"),
-    (transcripts, "CONTEXT_WAIT_S"),
     (checkpoints, "STORE_WAIT_S"),
     (recovery, "WAIT_S"),
     (projects, "WAIT_S"),

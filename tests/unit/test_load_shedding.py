@@ -10,8 +10,7 @@ import pytest
 
 from signet_actors.errors import ErrorCode
 from signet_actors.gateway.app import Application
-from signet_actors.gateway.http.response_cache import CACHE_TTL_NS, ResponseCache
-from signet_actors.gateway.http.responses import EncodedResponse
+from signet_actors.gateway.http.responses import CACHE_TTL_NS, EncodedResponse, ResponseCache
 from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.server import load_shedding

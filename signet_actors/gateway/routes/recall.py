@@ -8,13 +8,14 @@ Departs: scores have four decimals, so that similar rows can be told apart; an a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from signet_actors.domain.session_keys import canonical_session_key
 from signet_actors.domain.temporal.intent import Intent
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.http.responses import fill, joined_tags
@@ -27,7 +28,6 @@ from signet_actors.gateway.memory_search import (
     timeline,
     with_window,
 )
-from signet_actors.gateway.session_excerpts import require_owner, session_excerpts
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.summary_card import rows_beside_card, summary_card
 from signet_actors.gateway.temporal import recall_intent, temporal_meta
@@ -42,6 +42,7 @@ from signet_actors.protocol.searcher import (
     RecalledRow,
 )
 from signet_actors.protocol.sessions import OfferedBy
+from signet_actors.protocol.transcripts import ExpandSessions
 
 TRUNCATED: Final = " [truncated]"
 WORD_MATCHES: Final = ("hybrid", "keyword")
@@ -153,6 +154,49 @@ async def _recall(
         explained=UNSET if found.explained is None else found.explained,
         sources=sources,
     )
+
+
+EXCERPT_CHARS: Final = 2000
+"""Of each session. A recall has 100 results at most, so all excerpts together stay small."""
+
+
+async def session_excerpts(
+    call: Call[Any], query: str, rows: Sequence[RecalledRow]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return excerpts of transcripts by session key, and the session key of each row that has one by the row's id.
+
+    A memory belongs to the session in which it was stored (``session_id``) or that it names as its source
+    (``source_id``). Its transcript is searched under the memory's own agent.
+
+    Source: memory-pipeline.txt "Lossless Session Transcripts"; docs/guides/transcripts.md "With a recall".
+    """
+    wanted = dict.fromkeys(session for row in rows for session in _sessions(row))
+    if not wanted:
+        return {}, {}
+    try:
+        await require_owner(call)
+        found = await call.ask_searcher(ExpandSessions(tuple(wanted), call.read, query, EXCERPT_CHARS))
+    except SignetError as error:
+        call.warnings.append(f"expand: no transcript is added ({error.detail})")
+        return {}, {}
+    excerpts = {(each.agent_id, each.session_key): each.text for each in found.excerpts}
+    keys = {row.id: session[1] for row in rows for session in _sessions(row) if session in excerpts}
+    return {key: excerpts[agent_id, key] for agent_id, key in excerpts}, keys
+
+
+async def require_owner(call: Call[Any]) -> None:
+    """Raise a SignetError if the caller may not read transcripts."""
+    if call.require_owner is None:
+        raise SignetError("transcripts are not served here", code=ErrorCode.FORBIDDEN)
+    await call.require_owner()
+
+
+def _sessions(row: RecalledRow) -> Iterator[tuple[str, str]]:
+    """Yield the sessions to which the row may belong: agent and key, the more likely one last."""
+    for key in (row.source_id, row.session_id):
+        canonical = canonical_session_key(key)
+        if canonical:
+            yield row.agent_id, canonical
 
 
 async def _search(

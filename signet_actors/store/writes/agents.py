@@ -1,13 +1,14 @@
-"""Statements about ``agents``, the owners of memories, and their read policies.
+"""Statements about ``agents``, the owners of memories: registered when first seen, with the policies of the roster.
 
-Source: architecture.txt "Multi-Agent Support".
+Source: memory-api.txt "remember"; architecture.txt "Multi-Agent Support".
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from signet_actors.store.engine import WriteTransaction
+from signet_actors.domain.session_keys import DEFAULT_AGENT
+from signet_actors.store.command_context import CommandContext
 
 _INSERT: Final = (
     "INSERT INTO agents (id, name, read_policy, created_at, updated_at) VALUES (:id, :id, 'shared', :now, :now)"
@@ -23,11 +24,15 @@ _PUT: Final = (
 )
 
 
-def insert_if_new(tx: WriteTransaction, agent_id: str, now: str) -> None:
-    """Insert the agent as ``shared``; an existing row is kept."""
-    tx.execute(_INSERT, {"id": agent_id, "now": now})
+def register(context: CommandContext, agent_id: str) -> None:
+    """Insert the agent's row if it is new, as ``shared``; an existing policy is kept. The row cache then has it."""
+    context.tx.execute(_INSERT, {"id": agent_id, "now": context.now})
+    context.row_cache.agents.add(agent_id)
 
 
-def put_policy(tx: WriteTransaction, agent_id: str, read_policy: str, policy_group: str | None, now: str) -> None:
-    """Insert the agent with this policy, or change the policy of its row."""
-    tx.execute(_PUT, {"id": agent_id, "read_policy": read_policy, "policy_group": policy_group, "now": now})
+def sync_roster(context: CommandContext) -> None:
+    """Register the default agent and every agent of ``agents.roster``; a roster entry's policy takes precedence."""
+    register(context, DEFAULT_AGENT)
+    for agent in context.config.agents.roster:
+        policy = {"read_policy": agent.read_policy, "policy_group": agent.policy_group}
+        context.tx.execute(_PUT, {"id": agent.name, **policy, "now": context.now})

@@ -20,10 +20,11 @@ from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.errors import CHUNK_EXISTS, Conflict
 from signet_actors.protocol.writer import ChunksRemembered, NewMemory, RememberChunks, Remembered, Vector
 from signet_actors.store.command_context import CommandContext
+from signet_actors.store.writes import agents
 from signet_actors.store.writes import chunks as chunk_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.chunks import GroupRow, MentionRow, Part
-from signet_actors.writer.commands import agents, memories, memory_changes
+from signet_actors.writer.commands import memories, memory_changes
 
 CHUNK_GROUP: Final = "chunk_group"
 """``entity_type`` of a group of chunks."""

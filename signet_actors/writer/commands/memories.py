@@ -27,15 +27,11 @@ from signet_actors.protocol.writer import (
 )
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.rows import decode_tags
+from signet_actors.store.writes import agents
 from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.memories import MemoryRow, Scope, StoredRow
-from signet_actors.writer.commands import (
-    agents,
-    embeddings,
-    history,
-    jobs,
-)
+from signet_actors.writer.commands import embeddings, history, jobs
 
 REMEMBERED_AGAIN = "remembered again"
 RELEASED = "its idempotency key was given to another memory"

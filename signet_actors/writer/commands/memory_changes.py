@@ -1,6 +1,7 @@
-"""Change one memory: modify, forget, erase, recover.
+"""Change memories: modify, forget, erase, recover.
 
-Source: memory-api.txt "Memories"; docs/compatibility.md "Forget and modify"; docs/decisions.md 32, 33.
+Source: memory-api.txt "Memories", "POST /api/memory/forget"; docs/compatibility.md "Forget and modify";
+docs/decisions.md 32, 33.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from signet_actors.domain import forget_budget
 from signet_actors.domain.dated_sections import SUMMARY_TYPE
 from signet_actors.domain.jobs import EXTRACT
 from signet_actors.domain.memories import COMPACTION, DERIVED, REPLACED, type_source
@@ -20,13 +22,17 @@ from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.domain.said_again import passage_of, says, statement_of
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.written_forms import INDEXED_CHARS, indexed_beside
+from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.features.session_memories import writes as session_memories
 from signet_actors.features.session_scores import writes as scores
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
+    ForgetMany,
     ForgetMemory,
+    ForgetTarget,
     Forgotten,
+    ManyForgotten,
     MemoryPatch,
     Modified,
     NewMemory,
@@ -370,3 +376,71 @@ def recover(context: CommandContext, command: RecoverMemory, *, evidence: histor
         current_version=row.version,
         new_version=row.version + 1,
     )
+
+
+def forget_many(context: CommandContext, command: ForgetMany) -> ManyForgotten:
+    """Return one outcome for each target, as far as one transaction may go, and the remaining targets.
+
+    The count of deletions is stored in the database, so that it survives restarts, and compared in the transaction, so
+    that concurrent requests cannot exceed the limit together. Raises a ``SignetError`` if a required confirmation is
+    missing.
+    """
+    deletions = forget_budget.parse_deletions(store_meta.value(context.tx, forget_budget.STORE_KEY))
+    matching = max(command.matching, len(command.targets))
+    recent = forget_budget.recently_deleted(deletions, context.now_ms)
+    if not command.confirmed and forget_budget.needs_confirmation(matching, recent):
+        raise SignetError("confirm_token is required", code=ErrorCode.CONFIRM_REQUIRED)
+    results: list[Forgotten] = []
+    budget = ByteBudget()
+    for target in command.targets:
+        context.heartbeat()
+        size = memory_rows.content_bytes(context.tx, target.id)
+        outcome = None if budget.used_up else _forget_target(context, command, target, budget)
+        if outcome is None:
+            break
+        results.append(outcome)
+        budget.spend(size)
+        budget.spend_indexed(min(size, 3 * INDEXED_CHARS))  # of Chinese, three bytes each
+    deleted = sum(outcome.status == "deleted" for outcome in results)
+    if deleted:
+        kept = forget_budget.with_deletion(deletions, context.now_ms, deleted)
+        store_meta.put(context.tx, forget_budget.STORE_KEY, forget_budget.deletions_text(kept))
+    return ManyForgotten(results=results, remaining=list(command.targets[len(results) :]))
+
+
+def _forget_target(
+    context: CommandContext, command: ForgetMany, target: ForgetTarget, budget: ByteBudget
+) -> Forgotten | None:
+    targets = {other.id for other in command.targets}
+    if command.hard:
+        with context.tx.savepoint():
+            return _erase_target(context, command, target, budget, without=targets)
+    with context.tx.savepoint():
+        return forget_with_facts(
+            context,
+            ForgetMemory(
+                id=target.id,
+                reason=command.reason,
+                principal=command.principal,
+                if_version=target.version,
+                read=command.read,
+            ),
+            without=targets,
+        )
+
+
+def _erase_target(
+    context: CommandContext, command: ForgetMany, target: ForgetTarget, budget: ByteBudget, without: Collection[str]
+) -> Forgotten | None:
+    """Erase what the pipeline has made of the memory, then the memory; None if the budget was used up before that."""
+    read, row = command.read, memory_rows.readable_by_id(context.tx, target.id, command.read)
+    facts: list[str] = []
+    parts = [] if row is None else [part for part in chunk_rows.other_parts(context.tx, row) if part not in without]
+    if row is not None and target.version in {None, row.version}:
+        facts = [fact.id for fact in facts_of(context, row) if fact.id not in without]
+    for fact_id in facts:
+        if erase(context, fact_id, None, command.reason, command.principal, read, budget) is None:
+            return None
+    version, principal = target.version, command.principal
+    done = erase(context, target.id, version, command.reason, principal, read, budget)
+    return None if done is None else msgspec.structs.replace(done, facts=facts, parts=parts)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from signet_actors.features.session_memories import writes as session_memories
 from signet_actors.protocol.sessions import RecordSessions, SessionContext, SessionsRecorded, SetBypass
 from signet_actors.store.command_context import CommandContext
+from signet_actors.store.writes import agents
 from signet_actors.store.writes import sessions as session_rows
-from signet_actors.writer.commands import agents
 
 
 def record(context: CommandContext, command: RecordSessions) -> SessionsRecorded:
