@@ -26,8 +26,7 @@ from signet_actors.features.session_memories.api import (
     SessionMemoriesReply,
 )
 from signet_actors.operations.health import HEALTH, READY, HealthReply, ReadyReply
-from signet_actors.operations.jobs import GET_JOB, JobReply
-from signet_actors.operations.pipeline import PIPELINE_STATUS, PipelineStatusReply
+from signet_actors.operations.pipeline import GET_JOB, PIPELINE_STATUS, JobReply, PipelineStatusReply
 from signet_actors.operations.status import STATUS, StatusReply
 
 ENDED: Final = frozenset({JobState.COMPLETED.value, JobState.DEAD.value})

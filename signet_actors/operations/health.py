@@ -1,6 +1,7 @@
-"""Liveness, readiness and health.
+"""Liveness, readiness, health and metrics.
 
-Source: docs/compatibility.md "Health and status"; docs/reliability.md R22. ``actors`` and ``detail`` are ours.
+Source: docs/compatibility.md "Health and status"; docs/reliability.md R22; docs/metrics.md. ``actors`` and ``detail``
+are ours.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from signet_actors.domain.permissions import Permission
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.request_fields import NoFields
 
@@ -147,4 +149,21 @@ READY: Final[Operation[NoFields, ReadyReply]] = Operation(
     replies={200: ReadyReply, 503: ReadyReply},
     permission=None,
 )
-OPERATIONS: Final = (HEALTH, LIVE, READY)
+
+
+METRICS_MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+"""The Prometheus text format that every scraper reads, whatever its Accept header lists."""
+
+METRICS: Final[Operation[NoFields, str]] = Operation(
+    name="metrics.get",
+    summary="Metrics for Prometheus",
+    tag="status",
+    method="GET",
+    paths=("/metrics",),
+    request=NoFields,
+    replies={200: str},
+    permission=Permission.DIAGNOSTICS,
+    media_types=(METRICS_MEDIA_TYPE,),
+    description="The text exposition format 0.0.4. A process's counters restart at 0 when it restarts.",
+)
+OPERATIONS: Final = (HEALTH, LIVE, READY, METRICS)

@@ -6,7 +6,7 @@ Source: memory-pipeline.txt "Retention Worker"; architecture.txt "/api/repair/re
 from __future__ import annotations
 
 from signet_actors.domain.workspace_git import GitAction, GitExchange, GitState
-from signet_actors.operations.backup import BackupReply
+from signet_actors.operations.repair import BackupReply
 from signet_actors.operations.status import RetentionReport
 from signet_actors.protocol.message import Failure, Message, Request
 from signet_actors.protocol.writer import Purged

@@ -13,8 +13,8 @@ import msgspec
 from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
 from signet_actors.operations.forget import ForgetCandidate
-from signet_actors.operations.jobs import JobReply
 from signet_actors.operations.memories import HistoryItem
+from signet_actors.operations.pipeline import JobReply
 from signet_actors.protocol.embeddings import ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.memories import Filters, Memory, ReadScope, Wording
 from signet_actors.protocol.message import Message, Request, replies_to

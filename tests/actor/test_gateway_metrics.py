@@ -18,7 +18,7 @@ from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.gateway.status.metrics import METRICS
 from signet_actors.gateway.status.request_metrics import UNROUTED
-from signet_actors.operations.metrics import METRICS_MEDIA_TYPE
+from signet_actors.operations.health import METRICS_MEDIA_TYPE
 from signet_actors.operations.pipeline import JobRunnerReport, UsageReport
 from signet_actors.protocol.control import RESTARTING, UP, ChildState, TreeChanged
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus

@@ -29,12 +29,12 @@ from signet_actors.client.errors import (
 )
 from signet_actors.client.exchange import Caller, Exchange, Limits, Loss, Lost, Pause, Send
 from signet_actors.client.location import Location
-from signet_actors.operations.backup import BACK_UP
 from signet_actors.operations.health import HEALTH, READY
 from signet_actors.operations.identity import GET_IDENTITY
 from signet_actors.operations.import_export import MAX_LINES, MemoryLine
 from signet_actors.operations.recall import RECALL, RecallRequest
 from signet_actors.operations.remember import REMEMBER, RememberReply, RememberRequest
+from signet_actors.operations.repair import BACK_UP
 
 T = TypeVar("T")
 USUAL = Limits()

@@ -1,11 +1,14 @@
-"""Liveness, readiness and health, answered from the supervisor's process tree and never from the database.
+"""Liveness, readiness and health, from the supervisor's process tree and never from the database, and the metrics.
 
-Source: docs/compatibility.md "Health and status"; docs/reliability.md R22.
+Source: docs/reliability.md R22; docs/messaging.md rule 20. The metrics are listed in docs/metrics.md.
 """
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Final
 
 import msgspec
@@ -18,6 +21,7 @@ from signet_actors.errors import ErrorCode
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.state import GatewayState
 from signet_actors.gateway.status.readiness import Readiness
+from signet_actors.gateway.status.snapshot import take_snapshot
 from signet_actors.operations import health as api
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.control import UP, ChildState
@@ -129,8 +133,25 @@ def _uptime(state: GatewayState) -> float:
     return max(0, state.clock.wall_ms() - state.started_at_ms) / 1000
 
 
+_loaded: list[ModuleType] = []
+
+
+async def metrics(call: Call[NoFields]) -> HttpResponse:
+    """Return the metrics of all processes. A scrape uses what this process knows and waits for no other.
+
+    ``signet_store_figures_age_seconds`` is the age of the row and job counts.
+    """
+    state = call.state
+    if not _loaded:  # import on the first scrape: it saves 4 MB in a daemon that is never scraped
+        _loaded.append(await asyncio.to_thread(importlib.import_module, "signet_actors.gateway.status.metrics"))
+    text: bytes = _loaded[0].exposition(take_snapshot(state))
+    state.status_requests.refresh(call.trace_id)
+    return HttpResponse(text, media_type=api.METRICS_MEDIA_TYPE)
+
+
 ROUTES: tuple[Route, ...] = (
     *serve(api.HEALTH, health),
     *serve(api.LIVE, live),
     *serve(api.READY, ready),
+    *serve(api.METRICS, metrics),
 )

@@ -1,7 +1,6 @@
-"""The status of the pipeline over HTTP, and why jobs wait.
+"""The status of the pipeline over HTTP, why jobs wait, and the state of one job.
 
-Source: docs/compatibility.md "Diagnostics and pipeline status"; memory-pipeline.txt "Worker Model";
-docs/decisions.md 14.
+Source: docs/decisions.md 14.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from signet_actors.domain.extraction.gates import PipelineMode, flags_of, pipeli
 from signet_actors.domain.jobs import JOB_KINDS, SCORE_SESSION, SUMMARIZE
 from signet_actors.domain.providers import ModelState, ProviderReport
 from signet_actors.domain.timestamps import iso
+from signet_actors.errors import NotFound
 from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.status import pipeline_figures
@@ -23,9 +23,10 @@ from signet_actors.gateway.status.pipeline_health import diagnostics, latency
 from signet_actors.gateway.status.replies import Part
 from signet_actors.gateway.status.snapshot import DaemonSnapshot, take_snapshot
 from signet_actors.operations import pipeline as api
-from signet_actors.operations.request_fields import NoFields
+from signet_actors.operations.request_fields import AgentFields, NoFields
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.pipeline_queries import KindQueue
+from signet_actors.protocol.searcher import GetJob
 
 _OF_SESSIONS: Final = (SUMMARIZE, SCORE_SESSION)
 _MODES: Final = {
@@ -190,4 +191,16 @@ def _figures(counters: Mapping[str, int]) -> api.FactFigures:
     )
 
 
-ROUTES: tuple[Route, ...] = serve(api.PIPELINE_STATUS, pipeline_status)
+async def get_job(call: Call[AgentFields]) -> HttpResponse:
+    """Return the job; 404 if it is about a memory that the caller may not read, or about the session of another."""
+    found = await call.ask_searcher(GetJob(id=call.path["id"], read=call.read))
+    job = found.job
+    if job is None or (job.memory_id is None and not await call.is_owner()):
+        raise NotFound("Job not found")
+    return HttpResponse(job)
+
+
+ROUTES: tuple[Route, ...] = (
+    *serve(api.GET_JOB, get_job),
+    *serve(api.PIPELINE_STATUS, pipeline_status),
+)

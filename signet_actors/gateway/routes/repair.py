@@ -1,16 +1,24 @@
-"""Repairs on demand.
-
-Source: docs/compatibility.md "Diagnostics and pipeline status"; memory-pipeline.txt "Retention Worker";
-architecture.txt "Repair Actions".
-"""
+"""Repairs on demand, and backups. Callers choose no path: backups can be copied from the workspace."""
 
 from __future__ import annotations
 
+from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.routes.requeue import REQUEUE_ACTION, requeue_jobs, requeue_message
-from signet_actors.operations.repair import REQUEUE_DEAD, SWEEP, RepairReply, RepairStep, SweepRequest
+from signet_actors.operations.repair import (
+    BACK_UP,
+    LIST_BACKUPS,
+    REQUEUE_DEAD,
+    SWEEP,
+    BackupReply,
+    RepairReply,
+    RepairStep,
+    SweepRequest,
+)
+from signet_actors.operations.request_fields import NoFields
 from signet_actors.operations.requeue import RequeueRequest
-from signet_actors.protocol.retention import SweepNow, Swept
+from signet_actors.protocol.message import Request
+from signet_actors.protocol.retention import BackUpNow, BackupState, GetBackups, SweepNow, Swept
 
 
 async def retention_sweep(call: Call[SweepRequest]) -> HttpResponse:
@@ -55,7 +63,27 @@ def _result(swept: Swept) -> RepairReply:
     )
 
 
+ASK_MS = 5000
+
+
+async def back_up(call: Call[NoFields]) -> HttpResponse:
+    """Start a backup, or queue one behind the running one, and return at once: a large database takes a while."""
+    return await _ask(call, BackUpNow())
+
+
+async def backups(call: Call[NoFields]) -> HttpResponse:
+    """List the backups and report the progress of a running one."""
+    return await _ask(call, GetBackups())
+
+
+async def _ask(call: Call[NoFields], question: Request[BackupState]) -> HttpResponse:
+    state = await call.state.bus.ask_retention(question, trace_id=call.trace_id, timeout_ms=ASK_MS)
+    return HttpResponse(fill(BackupReply, state))
+
+
 ROUTES: tuple[Route, ...] = (
     *serve(SWEEP, retention_sweep),
     *serve(REQUEUE_DEAD, requeue_dead),
+    *serve(BACK_UP, back_up),
+    *serve(LIST_BACKUPS, backups),
 )

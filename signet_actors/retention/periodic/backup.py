@@ -21,7 +21,7 @@ from signet_actors.config.workspace import DATABASE_NAME
 from signet_actors.domain.backups import SPARE_BYTES, backup_name, newest_first, parse_backup_name, surplus
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode
-from signet_actors.operations.backup import BackupEnd, BackupEntry, BackupFinding
+from signet_actors.operations.repair import BackupEnd, BackupEntry, BackupFinding
 from signet_actors.protocol.backups import AdvanceBackup, BackupProgress, BackupVerification
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.retention import BackupState

@@ -10,8 +10,7 @@ from typing import Final
 
 import msgspec
 
-from signet_actors.operations.jobs import JobReply
-from signet_actors.operations.pipeline import DeadReport
+from signet_actors.operations.pipeline import DeadReport, JobReply
 from signet_actors.store.engine import Snapshot
 
 _BY_ID = (
