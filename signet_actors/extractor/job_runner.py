@@ -128,10 +128,7 @@ _TRANSIENT = frozenset(
 
 
 class JobRunner:
-    """Leases and runs the jobs of one kind.
-
-    ``poison_jobs`` is called for each lease request; it decides whether poison jobs are included.
-    """
+    """Leases and runs jobs of one kind; ``poison_jobs`` says for each lease request whether to include such."""
 
     def __init__(
         self,
@@ -168,7 +165,7 @@ class JobRunner:
         return self._kind.pause(self._actor.config)
 
     def state(self) -> JobRunnerReport:
-        """Return the current state for the status."""
+        """Return the state. Attempts are done, failed (they count), returned (given back) or fenced (lease lost)."""
         pause = self.pause()
         return JobRunnerReport(
             kind=self._kind.name,

@@ -1,7 +1,4 @@
-"""Read a bounded sample of a session's transcript from a searcher.
-
-Source: docs/compatibility.md "Summaries of sessions".
-"""
+"""Read a sample of a session's transcript. Source: docs/compatibility.md "Summaries of sessions"."""
 
 from __future__ import annotations
 

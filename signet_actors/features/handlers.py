@@ -1,7 +1,4 @@
-"""Which function serves which message, by the tables of the features.
-
-Source: docs/architecture.md "Features".
-"""
+"""Which function serves which message of a feature. Source: docs/architecture.md "Features"."""
 
 from __future__ import annotations
 

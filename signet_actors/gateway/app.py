@@ -167,9 +167,7 @@ class Application:
         self._response_cache = ResponseCache()
 
     def has_effect(self, method: bytes, path: bytes) -> bool:
-        """Return True if a request with this method and raw path can change something. Unknown paths and methods do
-        not.
-        """
+        """Return True if the method at the raw path can change something; unknown ones cannot."""
         unescaped = unquote_to_bytes(path) if b"%" in path else path
         found = self._table.find(unescaped.decode("utf-8", "replace"), path)
         return found is not None and method.decode("latin-1") in found[0].writes
@@ -389,9 +387,7 @@ class Application:
             self.state.log.exception("request_failed", route=route, trace=context.trace_id)
 
     def _record(self, method: str, context: RequestContext, took_ns: int) -> None:
-        """Count the request, and log it if it failed or the level is ``debug``: the route template, never path, query
-        or body.
-        """
+        """Count the request; log it if it failed, or at ``debug``: by route, never path, query or body."""
         status = context.status
         counters = self.state.counters
         self.state.request_metrics.observe(context.path, method, status, took_ns, context.code)
@@ -453,9 +449,7 @@ def _is_clean_path(raw: bytes) -> bool:
 
 
 def _query(raw: bytes, warnings: list[str]) -> Mapping[str, str]:
-    """Return the query parameters by name. The first of a repeated one counts, as in the reference daemon, with a
-    warning.
-    """
+    """Return the query parameters by name: the first of a repeated one, with a warning, as the reference does."""
     if not raw:
         return {}
     try:

@@ -40,10 +40,7 @@ T = TypeVar("T")
 
 
 class TextExecutor:
-    """A bounded queue for long texts with its own thread, and an unbounded one with a second thread.
-
-    Serves any number of event loops.
-    """
+    """A thread with a bounded queue for long texts, and one without bound for others. For any event loops."""
 
     def __init__(self, threads: int = LONG_TEXT_THREADS, max_waiting: int = MAX_WAITING) -> None:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="long-text")
@@ -53,9 +50,7 @@ class TextExecutor:
         self._lock = threading.Lock()
 
     async def run_bounded(self, work: Callable[[], T]) -> T:
-        """Return the result of ``work``, run in a thread. Raises Busy and starts nothing if too many texts wait
-        already.
-        """
+        """Return the result of ``work`` in the thread. Raises Busy, and starts nothing, if too many texts wait."""
         with self._lock:
             if self._admitted >= self._room:
                 raise Busy
@@ -66,9 +61,7 @@ class TextExecutor:
         return await asyncio.wrap_future(future)
 
     async def run_unbounded(self, work: Callable[[], T]) -> T:
-        """Return the result of ``work``, run in the second thread: for medium texts and the second half of an admitted
-        request.
-        """
+        """Return the result of ``work`` in the second thread: a medium text, or the second half of a request."""
         return await asyncio.wrap_future(self._second.submit(work))
 
     def _leave(self, _: Future[T]) -> None:
@@ -121,9 +114,7 @@ class ChunkWriteLimiter:
 
     @asynccontextmanager
     async def slot(self, chunks: int) -> AsyncIterator[None]:
-        """Wait until ``chunks`` chunks may be sent; they count until the block ends. Raises Busy if too many wait
-        already.
-        """
+        """Wait until ``chunks`` chunks may be sent, and count them in the block. Raises Busy if too many wait."""
         if self._queue or not self._fits(chunks):
             if self._queue and sum(count for count, _ in self._queue) + chunks > self._max_waiting:
                 raise Busy("too many long texts are waiting for the writer", retry_after_ms=1000)

@@ -52,9 +52,7 @@ class SkippedTranscripts:
                 self._refusals.pop((name, folder), None)
 
     def notes(self) -> list[str]:
-        """Return a sentence for each harness whose transcripts were refused, the latest ones, and one for those without
-        space; no path is in it.
-        """
+        """Return a sentence for each harness whose latest transcripts were refused or had no space, without paths."""
         newest = {
             harness: (at, reason)
             for (harness, _), (at, reason) in list(self._refusals.items())

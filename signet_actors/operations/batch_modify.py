@@ -1,7 +1,4 @@
-"""Change many memories at once.
-
-Source: memory-api.txt "POST /api/memory/modify"; memory-system.txt "Modify".
-"""
+"""Change many memories. Source: memory-api.txt "POST /api/memory/modify"; memory-system.txt "Modify"."""
 
 from __future__ import annotations
 

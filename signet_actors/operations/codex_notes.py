@@ -1,7 +1,4 @@
-"""Write a note for Codex.
-
-Source: memory-api.txt "POST /api/memory/codex-native-note"; docs/decisions.md 47.
-"""
+"""Write a note for Codex. Source: memory-api.txt "POST /api/memory/codex-native-note"; docs/decisions.md 47."""
 
 from __future__ import annotations
 

@@ -75,11 +75,9 @@ class DeadReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class JobRunnerReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What the extractor does with one kind of job: ``running`` of ``slots`` are in progress.
+    """What the extractor does with one kind of job; ``pausedBecause`` is null while it takes jobs.
 
-    ``pausedBecause`` is null while jobs are taken. Attempts since the extractor started, each counted once: ``done``,
-    ``failed`` (the attempt counts), ``returned`` (the attempt was given back), ``fenced`` (the lease was lost: a report
-    was refused, or the lease could not be renewed).
+    The counters start at zero when the extractor starts.
     """
 
     kind: str
@@ -349,7 +347,7 @@ PIPELINE_STATUS: Final[Operation[NoFields, PipelineStatusReply]] = Operation(
 
 
 class JobReply(msgspec.Struct, frozen=True):
-    """A job. ``attempts`` and ``error`` are also given under their older names; states: docs/decisions.md 13."""
+    """A job's state; ``attempts`` and ``error`` are also given under their older names."""
 
     id: str
     memory_id: str | None

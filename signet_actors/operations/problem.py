@@ -1,7 +1,4 @@
-"""The one error body of the public API.
-
-Source: docs/compatibility.md "Errors"; docs/decisions.md 30.
-"""
+"""The one error body of the public API. Source: docs/compatibility.md "Errors"; docs/decisions.md 30."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class BackupFinding(msgspec.Struct, frozen=True):
 
 
 class BackupEnd(msgspec.Struct, frozen=True, rename="camel"):
-    """How a backup ended. ``findings``: the defects of the copy, which has the database's pages unchanged."""
+    """How a backup ended. ``findings`` lists the defects that its check found in the database."""
 
     name: str
     success: bool

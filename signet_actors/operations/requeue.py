@@ -1,7 +1,4 @@
-"""Requeue dead jobs, as a pipeline action or as a repair.
-
-Source: architecture.txt "Repair Actions"; memory-pipeline.txt "Worker Model".
-"""
+"""Requeue dead jobs. Source: architecture.txt "Repair Actions"; memory-pipeline.txt "Worker Model"."""
 
 from __future__ import annotations
 
@@ -85,7 +82,7 @@ class RequeueRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True
 
 
 class NotRequeued(msgspec.Struct, frozen=True, rename="camel"):
-    """Why a job was not requeued. ``reason``: not_found, not_dead, requeued_before, memory_gone, already_waiting.
+    """Why a job was not requeued. ``reason``: not_found, not_dead, memory_gone, already_waiting.
 
     A job of a memory that the caller may not read is ``not_found``.
     """

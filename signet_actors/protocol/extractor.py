@@ -64,10 +64,7 @@ class Synthesize(Request[Synthesized], frozen=True, tag="extractor.synthesize"):
 
 
 class VectorsAwaited(Message, frozen=True, tag="extractor.vectors_awaited"):
-    """The memories whose vectors are committed.
-
-    The vectors of the others are not to be expected soon, or the time was over (``late``).
-    """
+    """The memories whose vectors are committed; those of the others are not expected soon, or are ``late``."""
 
     stored: list[str]
     late: bool = False

@@ -1,7 +1,4 @@
-"""The header, sent as the first frame of every message, before the body.
-
-Source: docs/architecture.md "Messages"; docs/messaging.md rules 8 and 9.
-"""
+"""The first frame of every message. Source: docs/architecture.md "Messages"; docs/messaging.md rules 8 and 9."""
 
 from __future__ import annotations
 

@@ -24,10 +24,7 @@ REJECTED_COUNTER: Final = "turned_away."
 
 
 class JobMemory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The memory of a job, as it was when the job was leased.
-
-    ``embedding_model`` is the model of its current vector, None without one.
-    """
+    """The memory of a job at its lease. ``embedding_model``: that of its current vector, None without one."""
 
     id: str
     content: str

@@ -48,10 +48,7 @@ class BackupState(BackupReply, Message, frozen=True, tag="retention.backup_state
 
 
 class BackUpNow(Request[BackupState], frozen=True, tag="retention.back_up_now"):
-    """Begin a backup, or queue one if one is in progress; answered at once.
-
-    The one to wait for is ``running``, or the one after it if ``queued``.
-    """
+    """Begin or queue a backup; answered at once. It is the one ``running``, or if ``queued`` the one after it."""
 
 
 class GetBackups(Request[BackupState], frozen=True, tag="retention.get_backups"):

@@ -336,10 +336,7 @@ class LegacySearched(Message, frozen=True, tag="searcher.legacy_searched"):
 
 
 class LegacySearch(Request[LegacySearched], frozen=True, tag="searcher.legacy_search"):
-    """Search with FTS5 query text as the caller wrote it; None = filters only.
-
-    A syntax error is ``Failure(INVALID_REQUEST)``.
-    """
+    """Search with FTS5 text as given (None: filters only). An invalid one is ``Failure(INVALID_REQUEST)``."""
 
     query: str | None
     read: ReadScope
@@ -385,10 +382,7 @@ class MemoriesExported(Message, frozen=True, tag="searcher.memories_exported"):
 
 
 class ExportMemories(Request[MemoriesExported], frozen=True, tag="searcher.export_memories"):
-    """Page through what an agent may read; ``scope`` None means any scope.
-
-    A page ends with the line that reaches ``max_bytes``.
-    """
+    """Page through what an agent may read, in any ``scope`` if None. The line that reaches ``max_bytes`` ends it."""
 
     agent_id: str
     scope: str | None = None

@@ -167,10 +167,7 @@ class SessionsFound(Message, frozen=True, tag="searcher.sessions_found"):
 
 
 class SearchSessions(Request[SessionsFound], frozen=True, tag="searcher.search_sessions"):
-    """Search the turns of the sessions that the caller may read.
-
-    ``session_key``: only this session; ``without``: not this session.
-    """
+    """Search the turns of readable sessions: only of ``session_key``, or of all but ``without``."""
 
     query: str
     read: ReadScope

@@ -359,9 +359,7 @@ class TouchMemories(Message, frozen=True, tag="writer.touch_memories"):
 
 
 class Purged(Message, frozen=True, tag="writer.purged"):
-    """``count`` rows were removed in this bounded step; ``more`` is true when the batch was full,
-    in rows or in bytes.
-    """
+    """``count`` rows were removed; ``more``: the batch was full, in rows or in bytes."""
 
     step: str
     count: int

@@ -1,7 +1,4 @@
-"""A process that does one piece of work beside retention, prints its result as JSON and ends.
-
-Source: docs/architecture.md "Directories".
-"""
+"""A process that does one piece of work beside retention, prints its result as JSON and ends."""
 
 from __future__ import annotations
 
@@ -49,10 +46,7 @@ class WorkProcess(Generic[ResultT]):
         os.set_blocking(self._pipe.fileno(), False)
 
     def poll(self) -> ResultT | None:
-        """Return the result, or None while the process runs.
-
-        Each call empties the pipe, so that a result of any size is written to its end.
-        """
+        """Return the result, or None while the process runs. Empties the pipe, so that any result fits into it."""
         code = self._process.poll()
         self._output += self._pipe.read() or b""
         if code is None:

@@ -1,7 +1,4 @@
-"""How long the writer waits for a lock that another program holds on the database.
-
-Source: docs/reliability.md R5, "The writer's loop".
-"""
+"""The wait for a lock of another program. Source: docs/reliability.md R5, "The writer's loop"."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How many bytes one transaction may erase, so that neither it nor the log becomes long.
-
-Source: docs/reliability.md R14, R21, R23.
-"""
+"""A bound on the bytes that one transaction erases, and its log. Source: docs/reliability.md R14, R21, R23."""
 
 from __future__ import annotations
 

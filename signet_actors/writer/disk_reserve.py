@@ -1,7 +1,4 @@
-"""Disk space held in reserve, so that forgetting and purging still work when the disk is full.
-
-Source: docs/reliability.md R4.
-"""
+"""Disk space in reserve, to forget and purge while the disk is full. Source: docs/reliability.md R4."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``score_session``: let a model judge how well the memories that a session was shown served it.
-
-Source: memory-pipeline.txt "Continuity Scoring".
-"""
+"""``score_session``: a model judges how memory served a session. Source: memory-pipeline.txt "Continuity Scoring"."""
 
 from __future__ import annotations
 

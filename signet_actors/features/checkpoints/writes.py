@@ -1,7 +1,4 @@
-"""Store checkpoints of sessions, note the end of a session, and delete what is too old.
-
-Source: memory-pipeline.txt "Session Checkpoints".
-"""
+"""Store checkpoints, end sessions, delete old ones. Source: memory-pipeline.txt "Session Checkpoints"."""
 
 from __future__ import annotations
 

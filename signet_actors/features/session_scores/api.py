@@ -106,10 +106,7 @@ class ShownMemories(msgspec.Struct, frozen=True):
 
 
 class FindShown(Request[Answered], frozen=True, tag="session_scores.find_shown"):
-    """Find the memories that hooks showed the session of the agent and that it may still read, by rank.
-
-    ``chars``: how much of each content.
-    """
+    """Find readable memories that hooks showed the session, by rank, with ``chars`` of each content."""
 
     session_key: str
     agent_id: str

@@ -1,7 +1,4 @@
-"""Scores of an agent's own sessions.
-
-Source: memory-pipeline.txt "Continuity Scoring"; docs/reliability.md R23.
-"""
+"""Scores of an agent's own sessions. Source: memory-pipeline.txt "Continuity Scoring"; docs/reliability.md R23."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The skills that an agent used.
-
-Source: architecture.txt "skill_meta".
-"""
+"""The skills that an agent used. Source: architecture.txt "skill_meta"."""
 
 from __future__ import annotations
 

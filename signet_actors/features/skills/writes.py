@@ -1,7 +1,4 @@
-"""Count the skills that agents use.
-
-Source: architecture.txt "skill_meta".
-"""
+"""Count the skills that agents use. Source: architecture.txt "skill_meta"."""
 
 from __future__ import annotations
 

@@ -59,10 +59,7 @@ _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::
 
 @dataclass(frozen=True, slots=True)
 class GuardPolicy:
-    """Host names that are served.
-
-    ``names``: lower-case names, accepted with ``port`` or without a port. ``exact``: ``name:port`` as configured.
-    """
+    """Served host names: lower-case ``names``, with ``port`` or none, and ``exact`` ones as configured."""
 
     port: int
     names: frozenset[str]

@@ -153,9 +153,7 @@ class _Schemas:
 
 
 def _alternatives(body: Any) -> tuple[Any, ...]:
-    """Return the members of a union. msgspec describes only unions that it could decode, so they are described one by
-    one.
-    """
+    """Return the members of a union; msgspec describes only unions that it could decode."""
     return get_args(body) if isinstance(body, UnionType) else (body,)
 
 

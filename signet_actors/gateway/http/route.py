@@ -298,10 +298,7 @@ class Call(Generic[RequestT]):
         return self._is_owner
 
     async def refuse_if_off(self, session_key: str | None) -> None:
-        """Raise SignetError if memory is switched off for the session or that of the history.
-
-        Before a write also if that is not known.
-        """
+        """Raise SignetError if memory is off for one of the sessions, or before a write, if that is not known."""
         ledger = self.state.ledger
         for key in filter(None, dict.fromkeys((session_key, self.session_id))):
             try:

@@ -19,10 +19,7 @@ _NO_PARAMETERS: Final[Mapping[str, str]] = {}
 
 
 class Endpoint:
-    """All routes of one path.
-
-    ``allow`` is the value of an Allow header. ``writes``: the methods with an effect of their own.
-    """
+    """All routes of one path. ``allow``: its Allow header; ``writes``: methods with an effect of their own."""
 
     __slots__ = ("_routes", "allow", "path", "writes")
 

@@ -1,7 +1,4 @@
-"""Stored embeddings: export them, report the provider's state and how many memories have an embedding.
-
-Source: memory-api.txt "Embeddings"; docs/compatibility.md "Embeddings".
-"""
+"""Stored embeddings: export them, report the provider's state and how many memories have an embedding."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The workspace as a git repository: its state, its settings, and the exchange of commits with a remote.
-
-Source: architecture.txt "HTTP API Reference" (``/api/git/*``); docs/guides/identity.md "Former versions with git".
-"""
+"""The workspace as a git repository: its state, its settings, and the exchange of commits with a remote."""
 
 from __future__ import annotations
 

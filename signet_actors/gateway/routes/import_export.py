@@ -199,10 +199,7 @@ def _part(batch: _Batch, lines: list[ImportLine], first_row: int, rows: int) -> 
 
 
 async def export_memories(call: Call[api.ExportRequest]) -> HttpResponse:
-    """Return a page of the memories that the caller may read, oldest first.
-
-    The first page starts with the header line.
-    """
+    """Return a page of the readable memories, oldest first; the first one starts with the header line."""
     after = call.request.after
     page, frames = await call.state.bus.ask_searcher(
         ExportMemories(agent_id=call.read.agent_id, scope=call.read.scope, after=after, limit=call.request.limit),

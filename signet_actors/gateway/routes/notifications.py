@@ -1,7 +1,4 @@
-"""Tell a session that memory does not work, so that it is never silently off.
-
-Source: docs/guides/hooks.md "Notifications"; docs/decisions.md 34.
-"""
+"""Tell a session that memory does not work, so that it is never silently off. Source: docs/decisions.md 34."""
 
 from __future__ import annotations
 

@@ -47,10 +47,7 @@ _UNIMPLEMENTED_WORKERS: Final = (
 
 
 async def pipeline_status(call: Call[NoFields]) -> HttpResponse:
-    """Report the pipeline's status, always with 200.
-
-    A part that does not answer within a second is null, and ``notes`` gives the reason.
-    """
+    """Report with 200; a part without an answer within a second is null, and ``notes`` say why."""
     notes: list[str] = []
     parts: tuple[Part, ...] = ("queues", "store", "extractor", "decider")
     replies = await call.state.status_requests.ask(parts, call.trace_id, notes)

@@ -225,10 +225,7 @@ async def _similar(
 async def _remember_reply(
     call: Call[Any], stored: messages.Remembered | messages.ChunksRemembered, redaction: RedactionFields
 ) -> api.RememberReply | api.RememberChunksReply:
-    """Return the reply for what is stored.
-
-    A duplicate source may have been stored in the other form (single or chunked) before.
-    """
+    """Return the reply for what is stored; a duplicate source may be in the other form (single or chunked)."""
     if isinstance(stored, messages.ChunksRemembered):
         return api.RememberChunksReply(
             chunk_count=len(stored.ids),

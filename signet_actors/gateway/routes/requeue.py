@@ -1,7 +1,4 @@
-"""Requeue dead jobs, as a pipeline action; ``repair.py`` offers the same as a repair.
-
-Source: architecture.txt "Repair Actions"; memory-pipeline.txt "Worker Model".
-"""
+"""Requeue dead jobs, as a pipeline action; ``repair.py`` offers the same as a repair."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Decide over HTTP about proposals of the pipeline that wait for a person.
-
-Source: docs/compatibility.md "Review queue"; docs/decisions.md 16.
-"""
+"""Decide over HTTP about proposals of the pipeline that wait for a person."""
 
 from __future__ import annotations
 

@@ -15,10 +15,7 @@ from signet_actors.protocol.pipeline import UndoRun
 
 
 async def undo_run(call: Call[UndoRequest]) -> HttpResponse:
-    """Undo the run's changes, except to memories that were changed since.
-
-    Repeating the request gives the same result.
-    """
+    """Undo the run's changes, except to memories that were changed since; repeating it gives the same result."""
     done = await call.ask_writer(UndoRun(run_id=call.path["run"], principal=call.principal, read=call.read))
     if done.status == "not_found":
         raise NotFound("Run not found")

@@ -1,7 +1,4 @@
-"""Read a summary of a session; a warning tells of the texts that the reply has no room for.
-
-Source: docs/compatibility.md "Summaries of sessions".
-"""
+"""Read a summary of a session; a warning tells of the texts that the reply has no room for."""
 
 from __future__ import annotations
 

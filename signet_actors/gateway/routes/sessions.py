@@ -1,7 +1,4 @@
-"""The sessions that hooks have named, and switching memory off for one of them.
-
-Source: docs/compatibility.md "Hooks and sessions"; docs/guides/hooks.md "Sessions".
-"""
+"""The sessions that hooks have named, and switching memory off for one of them."""
 
 from __future__ import annotations
 

@@ -32,10 +32,7 @@ from signet_actors.runtime.logging.configuration import log_path
 
 
 async def status(call: Call[NoFields]) -> HttpResponse:
-    """Report the daemon's status, always with 200.
-
-    A part that does not answer within a second is null, and ``notes`` gives the reason.
-    """
+    """Report with 200; a part without an answer within a second is null, and ``notes`` say why."""
     state, trace_id = call.state, call.trace_id
     notes: list[str] = []
     tree, replies = await asyncio.gather(

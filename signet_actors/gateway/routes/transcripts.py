@@ -225,10 +225,7 @@ async def _end_checkpoint(call: Call[api.SessionEndRequest], key: str) -> str | 
 
 
 async def project_of(call: Call[Any], key: str) -> str | None:
-    """Return the project of what is stored of the session: where it began, else what the request names.
-
-    Raises SignetError.
-    """
+    """Return the project where the session began, else what the request names. Raises SignetError."""
     context = await call.state.ledger.context(key, call.agent_id, trace_id=call.trace_id)
     if context.began_in is not None:
         return await call.state.projects.project_of(context.began_in)

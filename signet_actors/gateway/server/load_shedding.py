@@ -192,10 +192,7 @@ class Admission:
 
     @property
     def recently_overloaded(self) -> bool:
-        """True if a class was full within the last ``OVERLOAD_RESET_S``.
-
-        A request should then not hold its place for a wait that it can skip.
-        """
+        """True if a class was full in ``OVERLOAD_RESET_S``: requests should skip waits that they can skip."""
         return self._now() - self._full_at <= OVERLOAD_RESET_S
 
     def is_full(self, limits: ConnectionLimits, *, is_write: bool) -> bool:

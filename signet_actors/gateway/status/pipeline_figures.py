@@ -62,10 +62,7 @@ def used(rows: Iterable[UsageReport], provider: str) -> tuple[int, int]:
 
 
 def waiting_reasons(pending: Mapping[str, int], config: Config, extractor: ExtractorStatus | None) -> list[str]:
-    """Return why pending jobs (by kind) wait; empty if none do, or if they only wait for a free slot.
-
-    Source: docs/decisions.md 14.
-    """
+    """Return why pending jobs (by kind) wait for more than a free slot; empty if none do (docs/decisions.md 14)."""
     if extractor is None:
         count = sum(pending.values())
         if not count:

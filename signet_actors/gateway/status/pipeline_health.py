@@ -26,9 +26,7 @@ def diagnostics(
     models: Iterable[ModelState | None],
     timestamp: str,
 ) -> api.DiagnosticsReport:
-    """Return the diagnostics with their scores. A part that could not be queried is null and not in the composite
-    score.
-    """
+    """Return the diagnostics. A part that could not be queried is null and not in the composite score."""
     parts = {
         "queue": None if queue is None else _queue(queue, oldest_s, stale_leases),
         "storage": None if stats is None else _storage(stats),

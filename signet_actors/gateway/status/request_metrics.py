@@ -19,9 +19,7 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 
 
 class RequestMetrics:
-    """``responses``: count by template, method and status class. ``durations``: histograms by template. ``errors``:
-    error responses by code.
-    """
+    """Responses by template, method and status class; durations by template; errors by code."""
 
     __slots__ = ("durations", "errors", "responses")
 

@@ -66,10 +66,7 @@ def contents_by_seq(snapshot: Snapshot, read: ReadScope, seqs: Sequence[int]) ->
 
 
 def contents_that_fit(snapshot: Snapshot, seqs: Sequence[int]) -> dict[int, str]:
-    """Return the contents of the rows by ``memories.seq``, without those that a reply has no room for.
-
-    Who may read the rows is not checked.
-    """
+    """Return contents by ``memories.seq``, as far as a reply has room. Who may read the rows is not checked."""
     sizes = dict(_rows(snapshot, _SIZES, "", {}, seqs))
     total = 0
     fitting = [seq for seq in seqs if (total := total + sizes[seq]) <= _MOST_BESIDE]

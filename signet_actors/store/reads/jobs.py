@@ -1,7 +1,4 @@
-"""Durable jobs: one by its id, and counts of the queue.
-
-A literal state in a statement lets the planner use the partial index of that state.
-"""
+"""Durable jobs and counts of the queue. A literal state lets the planner use the index of that state."""
 
 from __future__ import annotations
 

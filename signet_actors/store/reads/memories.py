@@ -98,10 +98,7 @@ def _beginning_with(
 
 
 def readable_parts(snapshot: Snapshot, group_id: str, read: ReadScope) -> list[tuple[str, str | None]]:
-    """Return id and content of the live parts of a long text, in order, in any scope.
-
-    The content is None where a reply has no room for it.
-    """
+    """Return id and content, None if a reply has no room, of the live parts of a long text in order, in any scope."""
     where, bindings = conjunction((_LIVE, {}), readable_in_any_scope(snapshot, read.agent_id))
     rows = snapshot.rows(_PARTS.format(where) + " ORDER BY m.seq", {**bindings, "group": group_id})
     texts = contents_that_fit(snapshot, [seq for seq, _ in rows])

@@ -1,7 +1,4 @@
-"""The call of a checkpoint, which copies the pages of the write-ahead log into the database.
-
-``writer/wal_checkpointer.py`` decides when.
-"""
+"""Copying the write-ahead log into the database; ``writer/wal_checkpointer.py`` decides when."""
 
 from __future__ import annotations
 

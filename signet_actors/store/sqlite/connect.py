@@ -184,10 +184,7 @@ def open_writer(
 
 
 def open_copy(path: Path) -> apsw.Connection:
-    """Open a writable connection to a database that only the caller uses (a backup that is being verified).
-
-    Raises apsw errors.
-    """
+    """Open a writable connection to a database that only the caller uses. Raises apsw errors."""
     connection = apsw.Connection(
         str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, statementcachesize=256
     )
@@ -237,10 +234,7 @@ def open_reader(path: Path) -> apsw.Connection:
 
 
 def report_progress(connection: apsw.Connection, callback: Callable[[], None]) -> None:
-    """Call ``callback`` every few milliseconds from now on while SQLite executes a statement.
-
-    An exception from ``callback`` ends the statement.
-    """
+    """Call ``callback`` every few milliseconds during statements; an exception from it ends the statement."""
 
     def reported() -> bool:
         callback()

@@ -1,7 +1,4 @@
-"""Statements about ``embeddings`` and the search index of each model's vectors.
-
-Source: architecture.txt "embeddings"; docs/decisions.md 5, 36.
-"""
+"""Stored vectors and the search index of each model. Source: architecture.txt "embeddings"; docs/decisions.md 5, 36."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Statements about ``memory_hints``; triggers of the schema keep their text index.
-
-Source: memory-pipeline.txt "Prospective Indexing (Hints)".
-"""
+"""Statements about ``memory_hints``; triggers of the schema keep their text index."""
 
 from __future__ import annotations
 

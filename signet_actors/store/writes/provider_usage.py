@@ -1,7 +1,4 @@
-"""Statements about ``provider_usage``, the calls of each model by UTC day, and the counters of the pipeline.
-
-Source: docs/decisions.md 18.
-"""
+"""Calls of each model by UTC day, and the counters of the pipeline. Source: docs/decisions.md 18."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Statements about ended sessions and ``session_summaries``.
-
-Source: architecture.txt "summary_jobs".
-"""
+"""Statements about ended sessions and ``session_summaries``. Source: architecture.txt "summary_jobs"."""
 
 from __future__ import annotations
 

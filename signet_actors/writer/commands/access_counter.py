@@ -21,9 +21,7 @@ FLUSH_LIMIT = 500
 
 @dataclass(slots=True)
 class AccessCounter:
-    """``pending``: counts by memory id and kind since the last flush. When it is full, further ids are dropped and
-    counted in ``dropped``.
-    """
+    """``pending``: counts by memory id and kind since the last flush; ``dropped``: ids for which it was full."""
 
     pending: dict[tuple[str, str], int] = field(default_factory=dict)
     dropped: int = 0

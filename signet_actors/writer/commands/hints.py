@@ -24,10 +24,7 @@ MAX_HINT_CHARS = 500
 
 
 def store(context: CommandContext, command: StoreHints) -> HintsStored:
-    """Replace the memory's hints and complete the job; store none if the content has changed meanwhile.
-
-    Raises ``lease_lost``.
-    """
+    """Replace the hints, unless the content has changed, and complete the job. Raises ``lease_lost``."""
     job = leases.active_lease(context, command.job_id, command.lease_id)
     leases.require_kind(job, PROSPECTIVE_INDEX)
     memory_seq = memory_rows.live_seq_of_content(context.tx, job.memory_id, job.leased_hash)

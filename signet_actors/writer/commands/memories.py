@@ -51,10 +51,7 @@ class Derived(NamedTuple):
 def remember(
     context: CommandContext, memory: NewMemory, principal: Principal, import_line: ImportLine | None = None
 ) -> Remembered:
-    """Store the memory, or return unchanged the memory that it duplicates.
-
-    ``import_line`` describes a memory that comes from an export.
-    """
+    """Store the memory (of an export: ``import_line``), or return the one that it duplicates, unchanged."""
     digest = content_hash(memory.content)
     existing = _duplicate(context, memory, digest, principal)
     if existing is not None:

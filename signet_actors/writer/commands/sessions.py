@@ -1,7 +1,4 @@
-"""Sessions and what they received, as the gateway reports them soon after its responses, and their bypass.
-
-Source: docs/decisions.md 60.
-"""
+"""Sessions, what they received, and their bypass, as the gateway reports. Source: docs/decisions.md 60."""
 
 from __future__ import annotations
 
