@@ -69,11 +69,6 @@ class JobKind(Protocol):
         """Work on the job and report its result through ``run``."""
 
 
-def include_poison_jobs() -> PoisonJobs:
-    """Lease poison jobs like all others."""
-    return PoisonJobs.INCLUDED
-
-
 class LeaseLost(SignetError):
     """Another process has the lease; nothing was applied."""
 
@@ -135,7 +130,7 @@ class JobRunner:
         kind: JobKind,
         actor: AsyncActor,
         writer: AsyncRef,
-        poison_jobs: Callable[[], PoisonJobs] = include_poison_jobs,
+        poison_jobs: Callable[[], PoisonJobs] = lambda: PoisonJobs.INCLUDED,
     ) -> None:
         self._poison_jobs = poison_jobs
         self._kind = kind

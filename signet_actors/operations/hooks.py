@@ -17,17 +17,7 @@ from msgspec import UNSET, Meta, UnsetType
 from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.text_cut import beginning_of, ends_of
-from signet_actors.operations.field_types import (
-    ABSENT,
-    MAX_QUERY_CHARS,
-    Clamped,
-    FieldType,
-    Given,
-    MemoryType,
-    Tags,
-    Text,
-    Timestamp,
-)
+from signet_actors.operations import field_types as types
 from signet_actors.operations.operation import OWNERS_SESSION, Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.recall import RecallFields, RecallReply, RecallResult
@@ -48,27 +38,27 @@ MAX_SUMMARY_CHARS: Final = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutText(FieldType):
+class CutText(types.FieldType):
     """A text of any length, of which ``max_chars`` characters count; blank counts as absent.
 
     The first ones, or with ``both_ends`` as many from the beginning as from the end.
     """
 
-    max_chars: int = MAX_QUERY_CHARS
+    max_chars: int = types.MAX_QUERY_CHARS
     both_ends: bool = False
 
-    def read(self, given: Given) -> Any:
+    def read(self, given: types.Given) -> Any:
         if not isinstance(given.value, str):
             raise given.invalid("must be a string")
         cut = ends_of if self.both_ends else beginning_of
-        return sanitize_text(cut(given.value, self.max_chars)).strip() or ABSENT
+        return sanitize_text(cut(given.value, self.max_chars)).strip() or types.ABSENT
 
 
 @dataclass(frozen=True, kw_only=True)
-class HookContent(FieldType):
+class HookContent(types.FieldType):
     """A content of any length: one that is too long must be told from one that is missing."""
 
-    def read(self, given: Given) -> Any:
+    def read(self, given: types.Given) -> Any:
         if not isinstance(given.value, str):
             raise given.invalid("must be a string")
         return sanitize_text(given.value)
@@ -78,7 +68,7 @@ Prompt = Annotated[str, CutText(max_chars=MAX_PROMPT_CHARS, both_ends=True)]
 Message = Annotated[str, CutText()]
 InjectLimit = Annotated[
     int | None,
-    Clamped(low=200, high=MAX_INJECT_CHARS),
+    types.Clamped(low=200, high=MAX_INJECT_CHARS),
     Meta(description="The longest text that the harness takes, in characters"),
 ]
 
@@ -94,7 +84,7 @@ class HookFields(CallerFields, frozen=True, kw_only=True, rename="camel", omit_d
 class SessionStartRequest(HookFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A session that begins, or goes on after a compaction."""
 
-    harness: Annotated[str, Text(missing="harness is required")]
+    harness: Annotated[str, types.Text(missing="harness is required")]
     source: Annotated[SelectionText, Meta(description="startup, resume, clear or compact")] | None = None
     max_inject_chars: InjectLimit = None
     claim_only: Annotated[bool, Meta(description="Only claim the session for `runtimePath`")] = False
@@ -109,7 +99,7 @@ class SessionStartRequest(HookFields, frozen=True, kw_only=True, rename="camel",
 class UserPromptRequest(HookFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A prompt; one of ``userMessage``, ``userPrompt`` and ``prompt`` is required."""
 
-    harness: Annotated[str, Text(missing="harness and userMessage or userPrompt are required")]
+    harness: Annotated[str, types.Text(missing="harness and userMessage or userPrompt are required")]
     user_message: Prompt | None = None
     user_prompt: Prompt | None = None
     prompt: Prompt | None = None
@@ -128,11 +118,11 @@ class UserPromptRequest(HookFields, frozen=True, kw_only=True, rename="camel", o
 class HookRememberRequest(HookFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A memory to store; prefixes count as in ``/api/memory/remember``."""
 
-    harness: Annotated[str, Text(missing="harness and content are required")]
+    harness: Annotated[str, types.Text(missing="harness and content are required")]
     content: Annotated[str, HookContent(missing="harness and content are required")]
-    type: Annotated[str, MemoryType()] | None = None
+    type: Annotated[str, types.MemoryType()] | None = None
     who: str | None = None
-    tags: Annotated[tuple[str, ...], Tags()] | None = None
+    tags: Annotated[tuple[str, ...], types.Tags()] | None = None
     importance: Importance | None = None
     idempotency_key: RowKey | None = None
 
@@ -140,7 +130,7 @@ class HookRememberRequest(HookFields, frozen=True, kw_only=True, rename="camel",
 class HookRecallRequest(RecallFields, frozen=True, kw_only=True, omit_defaults=True):
     """What to recall, with the filters of ``/api/memory/recall``; ``project`` is one of them."""
 
-    harness: Annotated[str, Text(missing="harness and query are required")]
+    harness: Annotated[str, types.Text(missing="harness and query are required")]
     query: Annotated[str, CutText(missing="harness and query are required")]
     runtime_path: Literal["plugin", "legacy"] | None = msgspec.field(default=None, name="runtimePath")
 
@@ -148,11 +138,11 @@ class HookRecallRequest(RecallFields, frozen=True, kw_only=True, omit_defaults=T
 class PreCompactionRequest(HookFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A session whose context is about to be compacted."""
 
-    harness: Annotated[str, Text(missing="harness is required")]
+    harness: Annotated[str, types.Text(missing="harness is required")]
     session_context: Annotated[Message | None, Meta(description="Part of the checkpoint")] = None
-    message_count: Annotated[int, Clamped(low=0, high=1_000_000), Meta(description="Part of the checkpoint")] | None = (
-        None
-    )
+    message_count: (
+        Annotated[int, types.Clamped(low=0, high=1_000_000), Meta(description="Part of the checkpoint")] | None
+    ) = None
     begins_epoch: Annotated[
         bool, Meta(description="No end of the compaction will be reported: the next context epoch begins now")
     ] = False
@@ -161,10 +151,10 @@ class PreCompactionRequest(HookFields, frozen=True, kw_only=True, rename="camel"
 class CompactionCompleteRequest(HookFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The summary that replaces the context of a session."""
 
-    harness: Annotated[str, Text(missing="harness and summary are required")]
+    harness: Annotated[str, types.Text(missing="harness and summary are required")]
     summary: Annotated[str, CutText(max_chars=MAX_SUMMARY_CHARS, missing="harness and summary are required")]
     captured_at: Annotated[
-        Annotated[str, Timestamp(past=True)] | None, Meta(description="Of a late report: when the compaction was")
+        Annotated[str, types.Timestamp(past=True)] | None, Meta(description="Of a late report: when the compaction was")
     ] = None
     idempotency_key: RowKey | None = None
 

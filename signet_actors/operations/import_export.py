@@ -15,22 +15,7 @@ from msgspec import UNSET, Meta, UnsetType
 from signet_actors.domain.memories import TIME_FACETS
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
-from signet_actors.operations.field_types import (
-    ABSENT,
-    ArgumentForm,
-    CallerField,
-    Clamped,
-    Content,
-    Cursor,
-    FieldType,
-    Given,
-    MemoryType,
-    Number,
-    SecretRule,
-    Tags,
-    Text,
-    Timestamp,
-)
+from signet_actors.operations import field_types as types
 from signet_actors.operations.headers import JSON_LINES, NEXT_CURSOR_HEADER
 from signet_actors.operations.operation import EXAMPLE_MEMORY, Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
@@ -45,22 +30,22 @@ MAX_TIMES: Final = 20
 MAX_COUNT: Final = 2**53
 MAX_CURSOR: Final = 2**62
 
-_NUMBER: Final = Number()
-_FACET: Final = Text(secret=SecretRule.KEEP)
-_TIME: Final = Timestamp()
+_NUMBER: Final = types.Number()
+_FACET: Final = types.Text(secret=types.SecretRule.KEEP)
+_TIME: Final = types.Timestamp()
 
 
 @dataclass(frozen=True, kw_only=True)
-class WholeNumber(FieldType):
+class WholeNumber(types.FieldType):
     """A whole number, 0 or more."""
 
-    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
+    argument: ClassVar[types.ArgumentForm] = types.ArgumentForm.JSON
 
     @property
     def schema(self) -> Mapping[str, Any]:
         return {"minimum": 0, "maximum": MAX_COUNT}
 
-    def read(self, given: Given) -> Any:
+    def read(self, given: types.Given) -> Any:
         value = _NUMBER.read(given)
         if not value.is_integer() or not 0 <= value <= MAX_COUNT:
             raise given.invalid("must be a whole number, 0 or more")
@@ -68,16 +53,16 @@ class WholeNumber(FieldType):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LineTimes(FieldType):
+class LineTimes(types.FieldType):
     """The times of a memory, as ``LineTime`` whose start and end are in storage form."""
 
-    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON_LIST
+    argument: ClassVar[types.ArgumentForm] = types.ArgumentForm.JSON_LIST
 
     @property
     def schema(self) -> Mapping[str, Any]:
         return {"maxItems": MAX_TIMES}
 
-    def read(self, given: Given) -> Any:
+    def read(self, given: types.Given) -> Any:
         times = given.value
         if not isinstance(times, list) or len(times) > MAX_TIMES or not all(isinstance(time, dict) for time in times):
             raise given.invalid(f"must be an array of at most {MAX_TIMES} objects")
@@ -99,11 +84,11 @@ class LineTime(msgspec.Struct, frozen=True, omit_defaults=True):
     end: str | None = None
 
 
-def _line_time(given: Given, time: Mapping[str, Any]) -> LineTime:
-    def part(name: str, kind: FieldType) -> Any:
+def _line_time(given: types.Given, time: Mapping[str, Any]) -> LineTime:
+    def part(name: str, kind: types.FieldType) -> Any:
         value = time.get(name)
-        read = ABSENT if value is None else kind.read(given._replace(name=name, value=value))
-        return None if read is ABSENT else read
+        read = types.ABSENT if value is None else kind.read(given._replace(name=name, value=value))
+        return None if read is types.ABSENT else read
 
     facet = part("facet", _FACET)
     if facet not in TIME_FACETS:
@@ -118,17 +103,17 @@ class MemoryLine(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     not in use; ``agent_id`` is the owner of the memory.
     """
 
-    content: Annotated[str, Content()]
-    id: Annotated[str, Text(secret=SecretRule.KEEP)] | None = None
-    type: Annotated[str, MemoryType()] | None = None
+    content: Annotated[str, types.Content()]
+    id: Annotated[str, types.Text(secret=types.SecretRule.KEEP)] | None = None
+    type: Annotated[str, types.MemoryType()] | None = None
     type_inferred: bool = False
-    tags: Annotated[Sequence[str], Tags()] = msgspec.field(default_factory=list)
+    tags: Annotated[Sequence[str], types.Tags()] = msgspec.field(default_factory=list)
     importance: Importance | None = None
     pinned: bool = False
     who: str | None = None
     project: str | None = None
-    scope: Annotated[str, Text(secret=SecretRule.REFUSE)] | None = None
-    agent_id: Annotated[str | None, CallerField()] = None
+    scope: Annotated[str, types.Text(secret=types.SecretRule.REFUSE)] | None = None
+    agent_id: Annotated[str | None, types.CallerField()] = None
     visibility: Literal["global", "private"] | None = None
     source_type: str | None = None
     source_id: LongText | None = None
@@ -136,12 +121,12 @@ class MemoryLine(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     runtime_path: LongText | None = None
     idempotency_key: RowKey | None = None
     session_id: str | None = None
-    created_at: Annotated[str, Timestamp(past=True)] | None = None
-    updated_at: Annotated[str, Timestamp(past=True)] | None = None
-    content_at: Annotated[str, Timestamp(past=True)] | None = None
+    created_at: Annotated[str, types.Timestamp(past=True)] | None = None
+    updated_at: Annotated[str, types.Timestamp(past=True)] | None = None
+    content_at: Annotated[str, types.Timestamp(past=True)] | None = None
     access_count: Annotated[int, WholeNumber()] = 0
     injected_count: Annotated[int, WholeNumber()] = 0
-    last_accessed: Annotated[str, Timestamp(past=True)] | None = None
+    last_accessed: Annotated[str, types.Timestamp(past=True)] | None = None
     times: Annotated[list[LineTime], LineTimes()] = msgspec.field(default_factory=list)
 
 
@@ -165,10 +150,12 @@ class ExportRequest(AgentFields, frozen=True, kw_only=True, omit_defaults=True):
     """Which page of the memories to read."""
 
     scope: Annotated[
-        str | None, CallerField(), Meta(description="Only memories of this scope; default: all scopes")
+        str | None, types.CallerField(), Meta(description="Only memories of this scope; default: all scopes")
     ] = None
-    after: Annotated[int, Cursor(high=MAX_CURSOR), Meta(description=f"{NEXT_CURSOR_HEADER} of the previous page")] = 0
-    limit: Annotated[int, Clamped(low=1, high=MAX_LINES), Meta(description="Lines per page")] = 500
+    after: Annotated[
+        int, types.Cursor(high=MAX_CURSOR), Meta(description=f"{NEXT_CURSOR_HEADER} of the previous page")
+    ] = 0
+    limit: Annotated[int, types.Clamped(low=1, high=MAX_LINES), Meta(description="Lines per page")] = 500
 
 
 class RefusedLine(msgspec.Struct, frozen=True):

@@ -12,13 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
-from signet_actors.operations.field_types import (
-    MAX_QUERY_CHARS,
-    Clamped,
-    MemoryType,
-    SecretRule,
-    Text,
-)
+from signet_actors.operations import field_types as types
 from signet_actors.operations.operation import EXAMPLE_MEMORY, OWNERS_SESSION, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import (
@@ -34,13 +28,13 @@ from signet_actors.operations.temporal import ClockFields, RecallTime, Temporal,
 
 MAX_ROWS: Final = 1000
 
-QueryText = Annotated[str, Text(max_chars=MAX_QUERY_CHARS, secret=SecretRule.KEEP)]
+QueryText = Annotated[str, types.Text(max_chars=types.MAX_QUERY_CHARS, secret=types.SecretRule.KEEP)]
 
 
 class RecallFields(ClockFields, frozen=True, kw_only=True, omit_defaults=True):
     """What both forms of recall accept."""
 
-    limit: Annotated[int, Clamped(low=1, high=100), Meta(description="Maximum number of results")] = 10
+    limit: Annotated[int, types.Clamped(low=1, high=100), Meta(description="Maximum number of results")] = 10
     min_score: Annotated[float, Meta(description="Drop results below this score")] | None = None
     min_relevance: (
         Annotated[float, Meta(description="Drop results below this relevance (0 to 1), which no other result changes")]
@@ -92,17 +86,17 @@ class LegacySearchRequest(FilterFields, frozen=True, kw_only=True, omit_defaults
     distinct: Annotated[SelectionText | None, Meta(description="`who`: list distinct authors instead of memories")] = (
         None
     )
-    limit: Annotated[int, Clamped(low=1, high=MAX_ROWS), Meta(description="Default 20 with q, 50 without")] | None = (
-        None
-    )
+    limit: (
+        Annotated[int, types.Clamped(low=1, high=MAX_ROWS), Meta(description="Default 20 with q, 50 without")] | None
+    ) = None
 
 
 class SimilarRequest(AgentFields, frozen=True, kw_only=True, omit_defaults=True):
     """The memory to compare with."""
 
     id: Annotated[SelectionText, Meta(description="The memory to compare with; required")] | None = None
-    k: Annotated[int, Clamped(low=1, high=100), Meta(description="Maximum number of results")] = 10
-    type: Annotated[str, MemoryType(secret=SecretRule.KEEP), Meta(description="Memory type")] | None = None
+    k: Annotated[int, types.Clamped(low=1, high=100), Meta(description="Maximum number of results")] = 10
+    type: Annotated[str, types.MemoryType(secret=types.SecretRule.KEEP), Meta(description="Memory type")] | None = None
 
 
 class RecallResult(msgspec.Struct, frozen=True):

@@ -12,22 +12,13 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.operations.field_types import (
-    MAX_TEXT_CHARS,
-    Content,
-    JsonObject,
-    MemoryType,
-    SecretRule,
-    Tags,
-    Text,
-    Timestamp,
-)
+from signet_actors.operations import field_types as types
 from signet_actors.operations.operation import OWNERS_SESSION, Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import TYPE_FOR_MODELS, CallerFields, Importance, LongText, not_yet
 from signet_actors.operations.transcripts import TranscriptText
 
-RowKey = Annotated[str, Text(max_chars=MAX_TEXT_CHARS, secret=SecretRule.DIGEST)]
+RowKey = Annotated[str, types.Text(max_chars=types.MAX_TEXT_CHARS, secret=types.SecretRule.DIGEST)]
 """A key that makes a memory unique among those of its agent."""
 
 
@@ -46,29 +37,29 @@ class RememberRequest(CallerFields, frozen=True, kw_only=True, rename="camel", o
     is stored too, and marks ``sourceId`` as a session key, which is never used to deduplicate.
     """
 
-    content: Annotated[str, Content()]
-    type: Annotated[str, MemoryType()] | None = None
+    content: Annotated[str, types.Content()]
+    type: Annotated[str, types.MemoryType()] | None = None
     who: str | None = None
     project: str | None = None
-    scope: Annotated[str, Text(secret=SecretRule.REFUSE)] | None = None
+    scope: Annotated[str, types.Text(secret=types.SecretRule.REFUSE)] | None = None
     importance: Importance | None = None
-    tags: Annotated[tuple[str, ...], Tags()] | None = None
+    tags: Annotated[tuple[str, ...], types.Tags()] | None = None
     pinned: bool | None = None
     source_type: str | None = None
     source_id: LongText | None = None
     source_path: LongText | None = None
     runtime_path: LongText | None = None
     idempotency_key: RowKey | None = None
-    created_at: Annotated[str, Timestamp(past=True)] | None = None
-    occurred_at: Annotated[str, Timestamp()] | None = None
-    observed_at: Annotated[str, Timestamp()] | None = None
-    source_created_at: Annotated[str, Timestamp()] | None = None
-    valid_from: Annotated[str, Timestamp()] | None = None
-    valid_until: Annotated[str, Timestamp()] | None = None
+    created_at: Annotated[str, types.Timestamp(past=True)] | None = None
+    occurred_at: Annotated[str, types.Timestamp()] | None = None
+    observed_at: Annotated[str, types.Timestamp()] | None = None
+    source_created_at: Annotated[str, types.Timestamp()] | None = None
+    valid_from: Annotated[str, types.Timestamp()] | None = None
+    valid_until: Annotated[str, types.Timestamp()] | None = None
     visibility: Literal["global", "private"] = "global"
     prefixes: Annotated[bool, Meta(description="false: `critical:` and `[a,b]:` at the beginning are text")] = True
     structured: Annotated[
-        dict[str, Any] | None, JsonObject(), not_yet("is not available yet; the value was not stored")
+        dict[str, Any] | None, types.JsonObject(), not_yet("is not available yet; the value was not stored")
     ] = None
     transcript: (
         Annotated[str, TranscriptText(), Meta(description="The conversation of the session that sourceId names")] | None

@@ -11,59 +11,42 @@ import msgspec
 from msgspec import Meta
 
 from signet_actors.domain.normalization import sanitize_text
-from signet_actors.operations.field_types import (
-    MAX_NAME_CHARS,
-    MAX_OFFSET,
-    MAX_TEXT_CHARS,
-    ArgumentForm,
-    CallerField,
-    Clamped,
-    FieldType,
-    Flag,
-    Given,
-    MemoryType,
-    Number,
-    SecretRule,
-    Tags,
-    Text,
-    Timestamp,
-    number_of,
-)
+from signet_actors.operations import field_types as types
 
 NOT_YET: Final = "notYet"
 ONLY_FOR: Final = "onlyFor"
 
-Offset = Annotated[int, Clamped(low=0, high=MAX_OFFSET), Meta(description="Records to skip")]
-LongText = Annotated[str, Text(max_chars=MAX_TEXT_CHARS)]
-Importance = Annotated[float, Number(low=0, high=1)]
-SelectionText = Annotated[str, Text(secret=SecretRule.KEEP)]
+Offset = Annotated[int, types.Clamped(low=0, high=types.MAX_OFFSET), Meta(description="Records to skip")]
+LongText = Annotated[str, types.Text(max_chars=types.MAX_TEXT_CHARS)]
+Importance = Annotated[float, types.Number(low=0, high=1)]
+SelectionText = Annotated[str, types.Text(secret=types.SecretRule.KEEP)]
 """A text that selects memories and is not stored."""
 _TRANSCRIPT = "The file of the transcript, below the workspace or a folder of a harness"
-TranscriptPath = Annotated[str, Text(secret=SecretRule.KEEP, max_chars=4096), Meta(description=_TRANSCRIPT)]
+TranscriptPath = Annotated[str, types.Text(secret=types.SecretRule.KEEP, max_chars=4096), Meta(description=_TRANSCRIPT)]
 
 MAX_RATINGS: Final = 200
-MAX_RATINGS_CHARS: Final = MAX_RATINGS * MAX_NAME_CHARS
+MAX_RATINGS_CHARS: Final = MAX_RATINGS * types.MAX_NAME_CHARS
 TYPE_FOR_MODELS: Final = "One word, such as fact, preference, decision, learning, issue or rule"
 """What a model reads about the type of a memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ratings(FieldType):
+class Ratings(types.FieldType):
     """An object with a score for each memory id. Scores are clamped to -1 and 1, invalid entries skipped."""
 
-    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
+    argument: ClassVar[types.ArgumentForm] = types.ArgumentForm.JSON
 
     @property
     def schema(self) -> Mapping[str, Any]:
         return {"type": "object", "minProperties": 1, "maxProperties": MAX_RATINGS}
 
-    def read(self, given: Given) -> Any:
+    def read(self, given: types.Given) -> Any:
         value = _object_in(given.value) if isinstance(given.value, str) else given.value
         if not isinstance(value, dict):
             raise given.invalid("must be an object with a score for each memory id")
         if len(value) > MAX_RATINGS:
             raise given.invalid(f"must have at most {MAX_RATINGS} entries")
-        scores = {_memory_id(name): clamped_score(number_of(score)) for name, score in value.items()}
+        scores = {_memory_id(name): clamped_score(types.number_of(score)) for name, score in value.items()}
         ratings = {name: score for name, score in scores.items() if name and score is not None}
         if not ratings:
             raise given.invalid("must have a memory id with a score between -1 and 1")
@@ -84,7 +67,7 @@ def _object_in(text: str) -> object:
 
 
 def _memory_id(name: str) -> str:
-    return sanitize_text(name).strip() if len(name) <= MAX_NAME_CHARS else ""
+    return sanitize_text(name).strip() if len(name) <= types.MAX_NAME_CHARS else ""
 
 
 def clamped_score(value: object) -> float | None:
@@ -105,7 +88,7 @@ class AgentField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     agent_id: Annotated[
         str | None,
-        CallerField(),
+        types.CallerField(),
         Meta(description="The agent on whose behalf the caller acts; also the header x-signet-agent-id"),
     ] = msgspec.field(default=None, name="agentId")
 
@@ -115,7 +98,7 @@ class AgentFields(AgentField, frozen=True, kw_only=True, omit_defaults=True):
 
     scope: Annotated[
         str | None,
-        CallerField(),
+        types.CallerField(),
         Meta(description="Only memories of this scope; default: those without a scope. Access by id ignores it"),
     ] = None
 
@@ -127,17 +110,17 @@ UNTIL_FOR_MODELS: Final = "Created then or earlier, the day that it names includ
 class FilterFields(AgentFields, frozen=True, kw_only=True, omit_defaults=True):
     """Conditions on the memories that an agent reads; all that are given must match."""
 
-    type: Annotated[str, MemoryType(secret=SecretRule.KEEP), Meta(description="Memory type")] | None = None
+    type: Annotated[str, types.MemoryType(secret=types.SecretRule.KEEP), Meta(description="Memory type")] | None = None
     tags: Annotated[
         tuple[str, ...],
-        Tags(secret=SecretRule.KEEP),
+        types.Tags(secret=types.SecretRule.KEEP),
         Meta(description="An array, or separated by commas; memories with any of these tags"),
     ] = ()
     who: Annotated[SelectionText, Meta(description="Author")] | None = None
-    pinned: Annotated[bool | None, Flag(), Meta(description="true: only pinned memories")] = None
+    pinned: Annotated[bool | None, types.Flag(), Meta(description="true: only pinned memories")] = None
     importance_min: Annotated[Importance, Meta(description="Smallest importance")] | None = None
-    since: Annotated[str, Timestamp(), Meta(description="ISO time: created then or later")] | None = None
-    until: Annotated[str, Timestamp(), Meta(description="ISO time: created then or earlier")] | None = None
+    since: Annotated[str, types.Timestamp(), Meta(description="ISO time: created then or later")] | None = None
+    until: Annotated[str, types.Timestamp(), Meta(description="ISO time: created then or earlier")] | None = None
     project: Annotated[SelectionText, Meta(description="Project")] | None = None
     source_type: Annotated[SelectionText, Meta(description="Kind of source")] | None = None
 
@@ -145,12 +128,12 @@ class FilterFields(AgentFields, frozen=True, kw_only=True, omit_defaults=True):
 class CallerFields(AgentFields, frozen=True, kw_only=True, omit_defaults=True):
     """Fields that any request may contain. The gateway settles them for every operation (``Call``)."""
 
-    session_key: Annotated[str | None, CallerField(), Meta(description="The session of the caller")] = msgspec.field(
-        default=None, name="sessionKey"
+    session_key: Annotated[str | None, types.CallerField(), Meta(description="The session of the caller")] = (
+        msgspec.field(default=None, name="sessionKey")
     )
     changed_by: Annotated[
         str | None,
-        CallerField(in_query=False),
+        types.CallerField(in_query=False),
         Meta(description="Author of the change; also the header x-signet-actor"),
     ] = None
 

@@ -18,34 +18,27 @@ from signet_actors.domain.memories import TIME_FACETS, TimeFacet
 from signet_actors.domain.temporal.intent import TIME_MODES, TimeMode
 from signet_actors.domain.timestamps import moved, normalize_timestamp
 from signet_actors.errors import InvalidRequest
-from signet_actors.operations.field_types import (
-    ABSENT,
-    MAX_NAME_CHARS,
-    ArgumentForm,
-    FieldType,
-    Given,
-    Timestamp,
-)
+from signet_actors.operations import field_types as types
 from signet_actors.operations.request_fields import FilterFields
 
 _MAX_ZONE_CHARS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class TimeZone(FieldType):
+class TimeZone(types.FieldType):
     """The name of an IANA time zone that this machine has."""
 
     @property
     def schema(self) -> Mapping[str, Any]:
         return {"maxLength": _MAX_ZONE_CHARS}
 
-    def read(self, given: Given) -> Any:
+    def read(self, given: types.Given) -> Any:
         value = given.value
         if not isinstance(value, str):
             raise given.invalid("must be a string")
         name = value.strip()
         if not name:
-            return ABSENT
+            return types.ABSENT
         try:
             if len(value) <= _MAX_ZONE_CHARS:
                 return ZoneInfo(name).key
@@ -70,12 +63,12 @@ class RecallTime(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TimeWindow(FieldType):
+class TimeWindow(types.FieldType):
     """A ``RecallTime`` whose start and end are in storage form."""
 
-    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
+    argument: ClassVar[types.ArgumentForm] = types.ArgumentForm.JSON
 
-    def read(self, given: Given) -> Any:
+    def read(self, given: types.Given) -> Any:
         value = given.value
         if not isinstance(value, dict):
             raise given.invalid("must be an object")
@@ -100,7 +93,7 @@ class TimeWindow(FieldType):
 
 
 def _time(value: object, name: str) -> str:
-    moment = normalize_timestamp(value) if isinstance(value, str) and len(value) <= MAX_NAME_CHARS else None
+    moment = normalize_timestamp(value) if isinstance(value, str) and len(value) <= types.MAX_NAME_CHARS else None
     if moment is None:
         raise InvalidRequest(f"{name} must be a valid ISO timestamp", field=name)
     return moment
@@ -111,7 +104,7 @@ class ClockFields(FilterFields, frozen=True, kw_only=True, omit_defaults=True):
 
     now: Annotated[
         str | None,
-        Timestamp(),
+        types.Timestamp(),
         Meta(description="The time that words such as yesterday refer to; default: the daemon's clock"),
     ] = None
     time_zone: Annotated[

@@ -15,17 +15,7 @@ from msgspec import UNSET, Meta, UnsetType
 from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.session_keys import canonical_session_key
-from signet_actors.operations.field_types import (
-    ABSENT,
-    CallerField,
-    Clamped,
-    Cursor,
-    FieldType,
-    Given,
-    SecretRule,
-    Text,
-    Timestamp,
-)
+from signet_actors.operations import field_types as types
 from signet_actors.operations.operation import Effect, Operation, Tool
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.recall import QueryText
@@ -37,39 +27,39 @@ _EXAMPLE_SESSION: Final = "0b7d8a52-3f0e-4f43-9a2f-2a1d1c9f7e10"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranscriptText(FieldType):
+class TranscriptText(types.FieldType):
     """A whole transcript as text or as JSON, limited only by the size of the body. The gateway redacts it."""
 
     @property
     def schema(self) -> Mapping[str, Any]:
         return {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}, {"type": "object"}]}
 
-    def read(self, given: Given) -> Any:
+    def read(self, given: types.Given) -> Any:
         value = given.value
         messages = value if isinstance(value, list) else [value]
         if all(isinstance(message, dict) and message for message in messages):
             value = msgspec.json.encode(value).decode()
         if not isinstance(value, str):
             raise given.invalid("must be a string, or messages as JSON")
-        return value if value.strip() else ABSENT
+        return value if value.strip() else types.ABSENT
 
 
 @dataclass(frozen=True, kw_only=True)
-class SessionKey(FieldType):
+class SessionKey(types.FieldType):
     """The key of a session, without the prefix ``session:``; blank counts as absent."""
 
-    secret: SecretRule = SecretRule.DIGEST
+    secret: types.SecretRule = types.SecretRule.DIGEST
 
     @property
     def schema(self) -> Mapping[str, Any]:
         return _NAME.schema
 
-    def read(self, given: Given) -> Any:
+    def read(self, given: types.Given) -> Any:
         key = _NAME.read(given)
-        return ABSENT if key is ABSENT else session_key(key) or ABSENT
+        return types.ABSENT if key is types.ABSENT else session_key(key) or types.ABSENT
 
 
-_NAME: Final = Text(secret=SecretRule.KEEP)
+_NAME: Final = types.Text(secret=types.SecretRule.KEEP)
 Session = Annotated[str, SessionKey()]
 
 
@@ -83,7 +73,7 @@ class OwnAgent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     agent_id: Annotated[
         str | None,
-        CallerField(),
+        types.CallerField(),
         Meta(description="The agent on whose behalf the caller acts; also the header x-signet-agent-id"),
     ] = msgspec.field(default=None, name="agentId")
 
@@ -91,7 +81,7 @@ class OwnAgent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class SessionEndRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=True):
     """A session that ended, or reached a point at which its transcript is to be kept."""
 
-    harness: Annotated[str, Text(), Meta(description="The program that runs the agent, such as claude-code")]
+    harness: Annotated[str, types.Text(), Meta(description="The program that runs the agent, such as claude-code")]
     transcript: Annotated[str, TranscriptText(), Meta(description="The transcript itself")] | None = None
     transcript_path: TranscriptPath | None = msgspec.field(default=None, name="transcriptPath")
     session_key: (
@@ -102,15 +92,17 @@ class SessionEndRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=True)
     )
     project: LongText | None = None
     cwd: Annotated[LongText, Meta(description="The directory of the session, if there is no project")] | None = None
-    reason: Annotated[str, Text(secret=SecretRule.KEEP), Meta(description="Why the session ended")] | None = None
+    reason: (
+        Annotated[str, types.Text(secret=types.SecretRule.KEEP), Meta(description="Why the session ended")] | None
+    ) = None
     runtime_path: Literal["plugin", "legacy"] | None = msgspec.field(default=None, name="runtimePath")
     captured_at: (
-        Annotated[str, Timestamp(past=True), Meta(description="ISO time of the capture; default: now")] | None
+        Annotated[str, types.Timestamp(past=True), Meta(description="ISO time of the capture; default: now")] | None
     ) = msgspec.field(default=None, name="capturedAt")
     idempotency_key: (
         Annotated[
             str,
-            Text(secret=SecretRule.DIGEST),
+            types.Text(secret=types.SecretRule.DIGEST),
             Meta(description="Recognises a retry of a capture that names no session"),
         ]
         | None
@@ -151,7 +143,7 @@ class GetTranscriptRequest(OwnAgent, frozen=True, kw_only=True):
     view: Annotated[
         Literal["text", "turns"], Meta(description="text: the conversation; turns: also each turn with its time")
     ] = "text"
-    after: Annotated[int, Cursor(high=MAX_CURSOR), Meta(description="nextCursor of the previous part")] = 0
+    after: Annotated[int, types.Cursor(high=MAX_CURSOR), Meta(description="nextCursor of the previous part")] = 0
 
 
 class TurnBody(msgspec.Struct, frozen=True, rename="camel"):
@@ -185,15 +177,15 @@ class ListPastRequest(OwnAgent, frozen=True, kw_only=True):
     project: (
         Annotated[
             str,
-            Text(secret=SecretRule.KEEP, max_chars=4096),
+            types.Text(secret=types.SecretRule.KEEP, max_chars=4096),
             Meta(description="Only of this directory, or of those with this last part"),
         ]
         | None
     ) = None
     prefix: Annotated[
-        str, Text(secret=SecretRule.KEEP), Meta(description="Only those whose keys begin with this text")
+        str, types.Text(secret=types.SecretRule.KEEP), Meta(description="Only those whose keys begin with this text")
     ] = ""
-    limit: Annotated[int, Clamped(low=1, high=200), Meta(description="Sessions to return")] = 20
+    limit: Annotated[int, types.Clamped(low=1, high=200), Meta(description="Sessions to return")] = 20
     offset: Offset = 0
 
 
@@ -231,10 +223,11 @@ class SearchSessionsRequest(OwnAgent, frozen=True, kw_only=True):
     current_session_key: Annotated[Session, Meta(description="Not this session, which the caller knows")] | None = (
         msgspec.field(default=None, name="currentSessionKey")
     )
-    project: Annotated[str, Text(secret=SecretRule.KEEP), Meta(description="Only sessions of this project")] | None = (
-        None
-    )
-    limit: Annotated[int, Clamped(low=1, high=20), Meta(description="Sessions to return")] = 10
+    project: (
+        Annotated[str, types.Text(secret=types.SecretRule.KEEP), Meta(description="Only sessions of this project")]
+        | None
+    ) = None
+    limit: Annotated[int, types.Clamped(low=1, high=20), Meta(description="Sessions to return")] = 10
 
 
 class SessionHit(msgspec.Struct, frozen=True, rename="camel"):

@@ -12,21 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from signet_actors import errors
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
-from signet_actors.errors import (
-    DATABASE_DAMAGED,
-    ActorExit,
-    ConfigError,
-    DatabaseDisplaced,
-    DatabaseMissing,
-    ExitCode,
-    ForeignDatabase,
-    NewerSchema,
-    SignetError,
-    StoreIOError,
-    UpgradeRefused,
-)
 from signet_actors.protocol import writer as messages
 from signet_actors.protocol.backups import AdvanceBackup, BackupProgress
 from signet_actors.protocol.message import Failure
@@ -103,7 +91,7 @@ class Writer:
         path = self.workspace.database
         self._lock_fd = take_writer_lock(self.workspace.daemon_dir / "writer.lock", self.loop, self.clock)
         if (displacement := self.files.displaced()) is not None:
-            raise ActorExit(ExitCode.IO_ERROR, f"{displacement} while the daemon ran")
+            raise errors.ActorExit(errors.ExitCode.IO_ERROR, f"{displacement} while the daemon ran")
         try:
             finish_restore(self.workspace)
             self.files.refuse_unsafe()
@@ -114,15 +102,15 @@ class Writer:
             )
             refuse_stale_log(path)
             engine: WriterEngine = write_engine(path, busy=self.busy_handler, create=self.files.may_create)
-        except DatabaseMissing as error:
-            raise ActorExit(ExitCode.CONFIG, self.files.missing_message(error.detail)) from error
-        except (ForeignDatabase, ConfigError) as error:
-            raise ActorExit(ExitCode.CONFIG, error.detail) from error
+        except errors.DatabaseMissing as error:
+            raise errors.ActorExit(errors.ExitCode.CONFIG, self.files.missing_message(error.detail)) from error
+        except (errors.ForeignDatabase, errors.ConfigError) as error:
+            raise errors.ActorExit(errors.ExitCode.CONFIG, error.detail) from error
         except DAMAGED as error:
             self._enter_read_only(str(error))
             return
         except StoreError as error:
-            raise ActorExit(ExitCode.IO_ERROR, f"cannot open {path}: {error}") from error
+            raise errors.ActorExit(errors.ExitCode.IO_ERROR, f"cannot open {path}: {error}") from error
         self.engine = engine
         self.loop.may_be_replaced = self._files_in_place
         self.wal = WalCheckpointer(
@@ -156,25 +144,25 @@ class Writer:
             self.backup = BackupWork(engine, path, self.workspace.backup_dir, self.clock)
             self._startup.write(self.config, self.loop.calls.sync)
             disk_reserve.allocate()
-        except (NewerSchema, UpgradeRefused, ConfigError) as error:
-            raise ActorExit(ExitCode.CONFIG, error.detail) from error
+        except (errors.NewerSchema, errors.UpgradeRefused, errors.ConfigError) as error:
+            raise errors.ActorExit(errors.ExitCode.CONFIG, error.detail) from error
         except Damaged as error:
             self._enter_read_only(error.detail)
             return
         except DAMAGED as error:
             self._enter_read_only(str(error))
             return
-        except StoreIOError as error:
-            raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
+        except errors.StoreIOError as error:
+            raise errors.ActorExit(errors.ExitCode.IO_ERROR, error.detail) from error
         except DiskFull:
             if self.group is None:
-                raise ActorExit(ExitCode.IO_ERROR, f"the disk is too full to create {path}") from None
+                raise errors.ActorExit(errors.ExitCode.IO_ERROR, f"the disk is too full to create {path}") from None
             self.group.enter_storage_full()  # reads go on; writes are refused until a probe succeeds
             self._roster_pending = True
         except LockTimeout as error:
-            raise ActorExit(ExitCode.GIVE_UP, f"another program has locked {path}") from error
+            raise errors.ActorExit(errors.ExitCode.GIVE_UP, f"another program has locked {path}") from error
         except BROKEN_DISK as error:
-            raise ActorExit(ExitCode.IO_ERROR, f"{path}: {error}") from error
+            raise errors.ActorExit(errors.ExitCode.IO_ERROR, f"{path}: {error}") from error
         self.loop.tell_supervisor(self.files.record_opened(engine))
         self.workspace.integrity_check_file.unlink(missing_ok=True)
         self.busy_handler.starting = False
@@ -225,7 +213,7 @@ class Writer:
                 with self.poison_commands.noted(part[0]) if part[0].header.attempt > 1 else contextlib.nullcontext():
                     group.commit(part)
                 self.syncs.note(self.loop.calls.sync)
-        except StoreIOError as error:
+        except errors.StoreIOError as error:
             if self._is_displaced(error):
                 self._refuse_displaced(effects[begun:])
                 return
@@ -242,7 +230,9 @@ class Writer:
             return None
         if self.displacement is not None:
             if self.files.displaced() is None:  # it was put back: the next process opens the files again
-                raise ActorExit(ExitCode.IO_ERROR, f"{self.displacement} while the daemon ran, and was put back")
+                raise errors.ActorExit(
+                    errors.ExitCode.IO_ERROR, f"{self.displacement} while the daemon ran, and was put back"
+                )
             return _DISPLACED_CHECK_S
         next_s = self._housekeeping()
         if self.displacement is not None:
@@ -269,7 +259,7 @@ class Writer:
                 if not done.more:
                     self._last_housekeeping_ns = now_ns
                 more = done.more
-        except StoreIOError as error:
+        except errors.StoreIOError as error:
             if self._is_displaced(error):
                 return _DISPLACED_CHECK_S
             raise disk_failed(self.workspace, error.__cause__, error.detail) from error
@@ -315,7 +305,7 @@ class Writer:
                 while self.group.touches.pending and self.group.housekeep(prune=False).rows:
                     self.loop.heartbeat()
             self._wal.truncate()
-        except (StoreIOError, StoreError) as error:
+        except (errors.StoreIOError, StoreError) as error:
             self.log.exception("drain_incomplete", error=str(error))
         finally:
             self.engine.close()
@@ -356,9 +346,9 @@ class Writer:
             self._enter_displaced(truncation)
         return self.displacement is not None
 
-    def _is_displaced(self, error: StoreIOError) -> bool:
+    def _is_displaced(self, error: errors.StoreIOError) -> bool:
         """Return True, and refuse every command from now on, if a missing or truncated file caused ``error``."""
-        found = error.detail if isinstance(error, DatabaseDisplaced) else self.files.truncated()
+        found = error.detail if isinstance(error, errors.DatabaseDisplaced) else self.files.truncated()
         if found is not None:
             self._enter_displaced(found)
         return found is not None
@@ -401,14 +391,16 @@ class Writer:
             finally:
                 reader.close()
         except (StoreError, UnicodeDecodeError) as error:
-            raise ActorExit(ExitCode.CONFIG, f"{path} is damaged and cannot be read ({error}); {REMEDY}") from error
+            raise errors.ActorExit(
+                errors.ExitCode.CONFIG, f"{path} is damaged and cannot be read ({error}); {REMEDY}"
+            ) from error
         self.loop.tell_supervisor(self.files.record_opened(None))
         self._record_damage(found)
 
     def _record_damage(self, found: str) -> None:
         request_whole_check(self.workspace)
         if self.damage is None:
-            self.damage = f"{DATABASE_DAMAGED} ({found}); {REMEDY}"
+            self.damage = f"{errors.DATABASE_DAMAGED} ({found}); {REMEDY}"
             self.log.critical("database_damaged", found=found, remedy=REMEDY)
         self._close_without_checkpoint()
 
@@ -449,7 +441,7 @@ class Writer:
         assert self.backup is not None, "the writer was not started"
         try:
             return self.backup.advance(command.name)
-        except SignetError as error:
+        except errors.SignetError as error:
             return Failure(error.code, error.detail, field=error.field)
 
     def _sync_roster(self) -> None:
@@ -464,7 +456,7 @@ class Writer:
         except (LockTimeout, DiskFull) as error:
             self.log.warning("roster_write_postponed", error=str(error))
         except BROKEN_DISK as error:
-            raise ActorExit(ExitCode.IO_ERROR, f"the disk failed: {error}") from error
+            raise errors.ActorExit(errors.ExitCode.IO_ERROR, f"the disk failed: {error}") from error
 
     def _begin_row(self) -> None:
         """Note that the commit goes on to another row or command, and send the heartbeat if it is due."""
@@ -477,7 +469,7 @@ class Writer:
         began = self._row_began_ns
         if began is not None and self.clock.monotonic_ns() - began < _LONGEST_ROW_NS:
             # Exiting here would interrupt a statement inside its transaction; the loop exits after the batch.
-            with contextlib.suppress(ActorExit):
+            with contextlib.suppress(errors.ActorExit):
                 self.loop.heartbeat()
 
     def _warn_of_link(self, path: str) -> None:

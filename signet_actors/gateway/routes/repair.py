@@ -5,23 +5,14 @@ from __future__ import annotations
 from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.routes.requeue import REQUEUE_ACTION, requeue_jobs, requeue_message
-from signet_actors.operations.repair import (
-    BACK_UP,
-    LIST_BACKUPS,
-    REQUEUE_DEAD,
-    SWEEP,
-    BackupReply,
-    RepairReply,
-    RepairStep,
-    SweepRequest,
-)
+from signet_actors.operations import repair as api
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.operations.requeue import RequeueRequest
 from signet_actors.protocol.message import Request
 from signet_actors.protocol.retention import BackUpNow, BackupState, GetBackups, SweepNow, Swept
 
 
-async def retention_sweep(call: Call[SweepRequest]) -> HttpResponse:
+async def retention_sweep(call: Call[api.SweepRequest]) -> HttpResponse:
     """Run one sweep of the retention actor, or report why it was skipped."""
     swept = await call.state.bus.ask_retention(
         SweepNow(confirm_clock=call.request.confirm_clock), trace_id=call.trace_id
@@ -34,17 +25,17 @@ async def requeue_dead(call: Call[RequeueRequest]) -> HttpResponse:
     done = await requeue_jobs(call)
     count = len(done.requeued)
     return HttpResponse(
-        RepairReply(
+        api.RepairReply(
             action=REQUEUE_ACTION,
             success=True,
             affected=count,
             message=requeue_message(done),
-            steps=[RepairStep(step="requeue", count=count, more=done.more)],
+            steps=[api.RepairStep(step="requeue", count=count, more=done.more)],
         )
     )
 
 
-def _result(swept: Swept) -> RepairReply:
+def _result(swept: Swept) -> api.RepairReply:
     affected = sum(step.count for step in swept.steps)
     if swept.skipped_reason is not None:
         message = swept.skipped_reason
@@ -54,12 +45,12 @@ def _result(swept: Swept) -> RepairReply:
         message = f"Purged {affected} rows"
     if swept.requeued or swept.dead:
         message += f"; {swept.requeued} expired leases requeued, {swept.dead} jobs dead"
-    return RepairReply(
+    return api.RepairReply(
         action="retention_sweep",
         success=swept.skipped_reason is None,
         affected=affected,
         message=message,
-        steps=[RepairStep(step=step.step, count=step.count, more=step.more) for step in swept.steps],
+        steps=[api.RepairStep(step=step.step, count=step.count, more=step.more) for step in swept.steps],
     )
 
 
@@ -78,12 +69,12 @@ async def backups(call: Call[NoFields]) -> HttpResponse:
 
 async def _ask(call: Call[NoFields], question: Request[BackupState]) -> HttpResponse:
     state = await call.state.bus.ask_retention(question, trace_id=call.trace_id, timeout_ms=ASK_MS)
-    return HttpResponse(fill(BackupReply, state))
+    return HttpResponse(fill(api.BackupReply, state))
 
 
 ROUTES: tuple[Route, ...] = (
-    *serve(SWEEP, retention_sweep),
-    *serve(REQUEUE_DEAD, requeue_dead),
-    *serve(BACK_UP, back_up),
-    *serve(LIST_BACKUPS, backups),
+    *serve(api.SWEEP, retention_sweep),
+    *serve(api.REQUEUE_DEAD, requeue_dead),
+    *serve(api.BACK_UP, back_up),
+    *serve(api.LIST_BACKUPS, backups),
 )

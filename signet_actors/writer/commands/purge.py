@@ -70,21 +70,6 @@ def _tombstones(context: CommandContext, cutoff: str, limit: int) -> tuple[int, 
     return len(rows), len(rows) >= limit
 
 
-def _pipeline_runs(context: CommandContext, cutoff: str, limit: int) -> int:
-    """Delete runs with their proposals, before the history to which they refer."""
-    return proposal_rows.delete_runs_before(context.tx, cutoff, limit)
-
-
-def _provider_usage(context: CommandContext, cutoff: str, limit: int) -> int:
-    """Delete daily counts of days before the cutoff."""
-    return provider_usage.delete_before(context.tx, cutoff[:10], limit)
-
-
-def _sessions(context: CommandContext, cutoff: str, limit: int) -> int:
-    """Delete what sessions received, and sessions that were not active, since the cutoff."""
-    return session_rows.delete_before(context.tx, cutoff, limit)
-
-
 def _session_memories(context: CommandContext, cutoff: str, limit: int) -> int:
     """Delete what sessions were offered, their feedback and their scores, of before the cutoff."""
     deleted = session_memories.delete_before(context.tx, cutoff, limit)
@@ -106,14 +91,6 @@ def _history(context: CommandContext, cutoff: str, limit: int) -> tuple[int, boo
     return len(rows), len(rows) < len(found) or len(found) >= limit
 
 
-def _completed_jobs(context: CommandContext, cutoff: str, limit: int) -> int:
-    return purge_rows.delete_completed_jobs(context.tx, cutoff, limit)
-
-
-def _dead_jobs(context: CommandContext, cutoff: str, limit: int) -> int:
-    return purge_rows.delete_dead_jobs(context.tx, cutoff, limit)
-
-
 def prune_replies(context: CommandContext, cutoff_ms: int, limit: int) -> int:
     """Delete replies stored before ``cutoff_ms``, and trim the change feed to its limit."""
     count = request_replies.delete_before(context.tx, cutoff_ms, limit)
@@ -125,12 +102,13 @@ _STEPS: dict[str, Callable[[CommandContext, str, int], int | tuple[int, bool]]] 
     "graph_links": _graph_links,
     "embeddings": _embeddings,
     "tombstones": _tombstones,
-    "pipeline_runs": _pipeline_runs,
+    # before the history to which they refer
+    "pipeline_runs": lambda context, cutoff, limit: proposal_rows.delete_runs_before(context.tx, cutoff, limit),
     "history": _history,
-    "completed_jobs": _completed_jobs,
-    "dead_jobs": _dead_jobs,
-    "provider_usage": _provider_usage,
-    "sessions": _sessions,
+    "completed_jobs": lambda context, cutoff, limit: purge_rows.delete_completed_jobs(context.tx, cutoff, limit),
+    "dead_jobs": lambda context, cutoff, limit: purge_rows.delete_dead_jobs(context.tx, cutoff, limit),
+    "provider_usage": lambda context, cutoff, limit: provider_usage.delete_before(context.tx, cutoff[:10], limit),
+    "sessions": lambda context, cutoff, limit: session_rows.delete_before(context.tx, cutoff, limit),
     "session_memories": _session_memories,
     "transcripts": transcripts.purge,
     "session_checkpoints": checkpoints.purge,
