@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from signet_actors.domain.jobs import JobEvent
+from signet_actors.domain.jobs import JobEvent, advance
 from signet_actors.store.writes import leases as lease_rows
 from signet_actors.store.writes.leases import ActiveLease
 from signet_actors.writer.commands import jobs, leases
@@ -67,7 +67,7 @@ def kept_lease_of_exited_worker(patch: Patch) -> str:
     """A job is handed out while its lease lasts."""
     ready = lease_rows._READY.replace("j.status = 'pending'", "j.status IN ('pending', 'leased')")
     patch.setattr(lease_rows, "_READY", ready)
-    patch.setattr(leases, "advance", lambda state, event: jobs.advance(state, event) if event != "lease" else "leased")
+    patch.setattr(leases, "advance", lambda state, event: advance(state, event) if event != "lease" else "leased")
     return "is leased twice"
 
 
