@@ -34,7 +34,7 @@ def no_fencing(patch: Patch) -> str:
 
 def reaper_without_limit(patch: Patch) -> str:
     """A lost attempt always leads to another, also the last."""
-    patch.setattr(jobs, "event_after_failure", lambda *_: JobEvent.RETRY)
+    patch.setattr(jobs.domain_jobs, "event_after_failure", lambda *_: JobEvent.RETRY)
     return "has no attempts left"
 
 
