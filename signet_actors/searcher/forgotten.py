@@ -29,6 +29,7 @@ from signet_actors.domain.said_again import (
     tells_more,
     without_said,
 )
+from signet_actors.domain.session_inject import NEWER, SHORT_ID_CHARS
 from signet_actors.domain.transcripts.turns import conversation, turns_of_conversation, without_labels
 from signet_actors.protocol.memories import Filters, Memory, ReadScope
 from signet_actors.protocol.searcher import RecalledRow
@@ -79,10 +80,15 @@ class Forgotten:
         return bool(self._statements and self._said_in(text))
 
     def without(self, text: str, before: str = "") -> str:
-        """Return the text without the sentences that say it, alone or as the answer to what was said ``before``."""
+        """Return the text without the sentences that say it, alone or as the answer to what was said ``before``.
+
+        If it still has the former value of an edited memory, that memory is named behind it.
+        """
         said = self._said_in(f"{before}\n{text}") if self._statements else []
         formers = self._outdated_in(f"{before}\n{text}")
-        return without_said(text, said, before, formers.values()) if said or formers else text
+        left = without_said(text, said, before, formers.values()) if said or formers else text
+        newer = next((edit.memory_id for edit in self._outdated_in(left)), None) if formers else None
+        return left if newer is None else f"{left.rstrip()}{NEWER.format(id=newer[:SHORT_ID_CHARS])}"
 
     def left_of(self, row: Row) -> Row | None:
         """Return the row; the summary of a session without the sentences that say it, None if it has no others."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client
 from tests.system.edited_pairs import EDITS, PARTLY
 from tests.system.fact_versions import VERSIONS
@@ -126,6 +127,30 @@ def test_an_exchange_that_tells_something_else_of_the_former_value_is_given_and_
             given_ = prompted(room, user)
             if agent[:80] not in given_ or f"see the newer {memory[:8]}" not in given_:
                 wrong.append((user, agent, given_))
+    assert wrong == []
+
+
+def test_a_start_marks_what_the_last_session_told_of_the_former_value(room: Client) -> None:
+    wrong = []
+    cases = [(pair, user, agent) for pair in EDITS for user, agent in pair.telling]
+    for number, (pair, user, agent) in enumerate(cases):
+        project = f"/home/ada/edited-{number}"
+        memory = room.remember(pair.old, project=project, createdAt="2026-01-05T08:00:00Z")["id"]
+        body = {"harness": "claude-code", "project": project, "sessionKey": f"last-{uuid.uuid4()}"}
+        said = {"transcript": f"User: {user}\nAssistant: {agent}", "reason": "logout"}
+        room.post("/api/hooks/session-end", {**body, **said}).ok()
+        edit(room, memory, content=pair.new)
+
+        def last_told(body: dict[str, Any] = body) -> list[str]:
+            inject: str = room.post("/api/hooks/session-start", {**body, "sessionKey": str(uuid.uuid4())}).ok()[
+                "inject"
+            ]
+            return [line for line in inject.splitlines() if line.startswith(("- Last prompt: ", "- Last answer: "))]
+
+        eventually(last_told, what="a start with the last session")
+        last = last_told()
+        if agent[:60] not in " ".join(last) or not any(f"(see the newer {memory[:8]}" in line for line in last):
+            wrong.append((user, agent, last))
     assert wrong == []
 
 

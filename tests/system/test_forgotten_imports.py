@@ -139,3 +139,30 @@ def test_what_is_remembered_again_or_is_another_memory_is_not_left_out(room: Cli
     assert (told["imported"], told["forgotten"]) == (1, 0), "it is that of another project"
     room.remember("Apples come on Friday.")
     assert "Apples come on Friday." in contents(room), "a person who says it again is not refused"
+
+
+PEOPLE = (
+    "# Office\n\n## People\n\nThe landlord is Herr Quandt, 0170 5550134. The {crew} crew has a key.\n\n"
+    "## Printer\n\nThe printer needs A4.\n"
+)
+
+
+def test_a_section_that_was_forgotten_does_not_come_back_with_other_words(room: Client, tmp_path: Path) -> None:
+    note = tmp_path / "office.md"
+    bring = ("import", str(note), "--from", "markdown")
+    note.write_text(PEOPLE.format(crew="cleaning"))
+    signet(room, *bring)
+    forget(room, "Quandt")
+    note.write_text(PEOPLE.format(crew="window") + "\n## Coffee\n\nThe beans come from Kassel.\n")
+    told = signet(room, *bring)
+    assert (told["memories"], told["forgotten"]) == (1, 1)
+    assert not any("Quandt" in text for text in contents(room))
+    note.write_text("# Office\n\n## People\n\nThe landlord is Frau Ebel. The porter comes at nine.\n")
+    told = signet(room, *bring)
+    assert (told["memories"], told["forgotten"]) == (1, 0), "what says something else is new"
+    note.write_text(PEOPLE.format(crew="lift"))
+    told = signet(room, *bring, "--restore")
+    assert any("Quandt" in text and "lift" in text for text in contents(room))
+    note.write_text(PEOPLE.format(crew="roof"))
+    assert signet(room, *bring)["forgotten"] == 0, "it is stored again"
+    assert any("Quandt" in text and "roof" in text for text in contents(room))

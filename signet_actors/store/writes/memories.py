@@ -147,16 +147,21 @@ _IS_FORGOTTEN: Final = f"SELECT 1 FROM memories m WHERE m.id = :id AND m.is_dele
 # A range over the source ids that continue the first one: "A" is the character after "@", with which it ends. The limit
 # keeps SQLite from reading a whole scope instead.
 _FORMER: Final = (
-    "SELECT m.id, c.source_id, m.version, m.pinned FROM (SELECT o.{}, o.source_id FROM {} o WHERE o.source_id >= :first"
+    "SELECT {} FROM (SELECT o.{}, o.source_id FROM {} o WHERE o.source_id >= :first"
     f" AND o.source_id < :end LIMIT 1000) c CROSS JOIN memories m WHERE {{}} AND {SAME_SCOPE}"
-    " AND m.is_deleted = 0 AND m.source_path = :path AND c.source_id <> :source_id"
+    " AND m.source_path = :path AND c.source_id <> :source_id AND {}"
 )
-_FORMER_TEXTS: Final = " UNION ALL ".join(
-    (
-        _FORMER.format("seq", "memories", f"m.seq = c.seq AND m.source_type NOT IN {INTERNAL_SOURCE_TYPES}"),
-        _FORMER.format("id", "chunk_groups", f"m.source_id = c.id AND m.source_type = '{CHUNK}'"),
-    )
-)
+
+
+def _former(columns: str, condition: str) -> str:
+    memory = f"m.seq = c.seq AND m.source_type NOT IN {INTERNAL_SOURCE_TYPES}"
+    chunk = f"m.source_id = c.id AND m.source_type = '{CHUNK}'"
+    parts = (("seq", "memories", memory), ("id", "chunk_groups", chunk))
+    return " UNION ALL ".join(_FORMER.format(columns, *part, condition) for part in parts)
+
+
+_FORMER_TEXTS: Final = _former("m.id, c.source_id, m.version, m.pinned", "m.is_deleted = 0")
+_FORGOTTEN_TEXTS: Final = _former("m.content", f"m.is_deleted = 1 AND {_FORGOTTEN}")
 _OF_COMPACTION: Final = (
     f"m.agent_id = :agent AND (m.source_id, m.source_type) IN (SELECT :key, '{COMPACTION}' UNION ALL"
     f" SELECT g.id, '{CHUNK}' FROM chunk_groups g WHERE g.source_id = :key AND g.agent_id = :agent"
@@ -256,6 +261,12 @@ def with_former_text(tx: WriteTransaction, scope: Scope, first: str, source_id: 
     """Return the live rows of the path whose source id begins with ``first``, an ``@`` at its end, but is another."""
     bindings = in_scope(scope, first=first, end=f"{first[:-1]}A", source_id=source_id, path=path)
     return [FormerText(*row) for row in tx.rows(_FORMER_TEXTS, bindings)]
+
+
+def forgotten_texts(tx: WriteTransaction, scope: Scope, first: str, source_id: str, path: str) -> list[str]:
+    """Return the texts of the deleted rows of that path and beginning that an import has not replaced."""
+    bindings = in_scope(scope, first=first, end=f"{first[:-1]}A", source_id=source_id, path=path)
+    return [content for (content,) in tx.rows(_FORGOTTEN_TEXTS, bindings)]
 
 
 def summaries_of_compactions(tx: WriteTransaction, agent_id: str, session_key: str) -> list[FormerText]:

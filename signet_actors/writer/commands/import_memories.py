@@ -6,9 +6,10 @@ Source: docs/performance.md "Write targets" (bulk import); docs/decisions.md 3-5
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from signet_actors.domain.normalization import content_hash
+from signet_actors.domain.said_again import passage_of, says, statements_of
 from signet_actors.errors import SignetError
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
@@ -82,18 +83,16 @@ def _supersede(
     """
     if line.supersedes is None:
         return 0, []
-    memory = line.memory
     tx = context.tx_for(("supersedes", line.supersedes))  # the rows of this import are not looked for
-    found = memory_rows.with_former_text(
-        tx, memories.same_scope(memory), line.supersedes, str(memory.source_id), str(memory.source_path)
-    )
+    found = memory_rows.with_former_text(tx, *_former(line, line.supersedes))
     if len({row.text for row in found}) != 1:
         return 0, []
     former = [row for row in found if row.id not in stored]
     kept = [row.id for row in former if row.version > 1 or row.pinned]
     for row in former:
         if row.id not in kept:
-            command = ForgetMemory(row.id, memory_rows.SUPERSEDED, principal, read=ReadScope(memory.agent_id))
+            read = ReadScope(line.memory.agent_id)
+            command = ForgetMemory(row.id, memory_rows.SUPERSEDED, principal, read=read)
             memory_changes.forget(context, command)
     return len(former) - len(kept), kept
 
@@ -115,9 +114,28 @@ def _is_forgotten(context: CommandContext, line: ImportLine) -> bool:
             or (by_source and memory_rows.is_source_deleted(context.tx, scope, str(memory.source_id)))
             or (bool(line.chunks) and chunks.is_deleted(context, memory, digest))
         )
+    is_deleted = is_deleted or _says_forgotten(context, line)
     if not is_deleted or memories.live_by_hash(context, memory, digest) is not None:
         return False
     return memories.row_of_source(context, memory) is None and chunks.by_source(context, memory) is None
+
+
+def _says_forgotten(context: CommandContext, line: ImportLine) -> bool:
+    """Return whether the line is the new text of one that was deleted here, has no other, and says what that said."""
+    if line.supersedes is None:
+        return False
+    tx = context.tx_for(("supersedes", line.supersedes))
+    forgotten = memory_rows.forgotten_texts(tx, *_former(line, line.supersedes))
+    if not forgotten or memory_rows.with_former_text(tx, *_former(line, line.supersedes)):
+        return False
+    passage = passage_of(line.memory.content)
+    return any(says(passage, each) for text in forgotten for each in statements_of(text))
+
+
+def _former(line: ImportLine, first: str) -> tuple[Any, str, str, str]:
+    """Return what names the former texts of the line: scope, beginning of the source id, source id, path."""
+    memory = line.memory
+    return memories.same_scope(memory), first, str(memory.source_id), str(memory.source_path)
 
 
 def _store(context: CommandContext, line: ImportLine, principal: Principal) -> _Stored:
