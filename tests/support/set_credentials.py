@@ -165,7 +165,71 @@ SENTENCES = [
 ]
 """Several secrets in one sentence, a secret behind a clause or a default, and positional arguments that log in."""
 
+CHANGED = [
+    *(
+        (form, ("Blumen!22kx", "Tiger2025"))
+        for form in (
+            "Change the password from %s to %s",
+            "Please change the password of the app user from `%s` to `%s`.",
+            "the password was changed from %s to %s",
+            "The root password has been rotated from %s to %s, tell Bob",
+            'We switched the db password from "%s" to "%s"',
+            "reset the password for anna on db1 from %s to %s",
+            "update the wifi password from %s to %s today",
+            "password changed from %s to %s",
+            "ändere das Passwort von %s auf %s",
+            "das Passwort wurde von %s auf %s geändert",
+            "Passwort von %s in %s ändern",
+            "changer le mot de passe de %s à %s",
+            "cambia la contraseña de %s a %s",
+            "cambia la password da %s a %s",
+        )
+    ),
+    *(
+        (form, ("Blumen!22kx",))
+        for form in (
+            "Please change the password of the app user from %s to something random",
+            "change the password from changeme to %s",
+            "Change the password from `%s` to a new one",
+            "ändere das Passwort von %s in etwas Zufälliges",
+        )
+    ),
+    *(
+        (form, _KEYS)
+        for form in (
+            "rotated the api key from %s to %s",
+            "Change the token from %s to %s",
+            "the client secret was changed from %s to %s",
+        )
+    ),
+]
+"""The former and the new secret of a change."""
+
 SET_NOTHING = {
+    "changes": (
+        "change the password from the old one to something random",
+        "Change the password policy from 8chars to 12chars",
+        "change the password manager from 1Password to Bitwarden",
+        "change the password hash from sha256 to argon2id",
+        "change the password column from varchar64 to varchar128",
+        "switch the password check from bcrypt12 to argon2id",
+        "the password was changed from the settings page to comply2024",
+        "copy the password from KeePass2024 to Bitwarden",
+        "move the password from db-host-12 to Vault2",
+        "the token was moved from GITHUB_TOKEN_1 to GITHUB_TOKEN_2",
+        "change the token from OAuth1 to OAuth2Proxy",
+        "update the secret from v1beta1 to v2beta2",
+        "rotate the password from 2024-01-01 to 2024-02-01",
+        "change the password from <old-pass-1> to <new-pass-2>",
+        "change the password from $OLD_PASS1 to $NEW_PASS2",
+        "reset the token limit from 4096 to 8192",
+        "change the token type from Bearer2 to Basic2",
+        "the api key was renamed from api_key_1 to api_key_2",
+        "the password length changed from 10-digit to 12-digit",
+        "ändere das Passwort von Hand auf dem Server2",
+        "das Passwort wurde von Anna auf dem Server geändert",
+        "changer le mot de passe de la base2 en mai",
+    ),
     "sentences": (
         "password rules for staging: 12chars, for prod: 16chars",
         "password for staging: see 1Password, for prod: rotate monthly",

@@ -176,7 +176,201 @@ UUID_KEYS = [
     ("deepl key %s", f"{UUID}:fx"),
 ]
 
+RELATIVE = [
+    *(
+        (form, "7f3kQ9ZpLm2VxT8rBn5c")
+        for form in (
+            "the api key we use is %s",
+            "The API key I use is `%s`.",
+            "the API key you need is %s, rotate it soon",
+            "the token we use for CI is %s",
+            "The API key that the frontend sends is %s",
+            "the secret our deploy job uses is %s",
+            "the token stored in CI is %s",
+            "The access token they gave us was %s",
+            "the client secret which we registered for the portal is: %s",
+            "the api key used by the mobile app is now %s",
+            "the token it asks for is %s",
+            "the api key currently in use is %s",
+            "The signing key needed on staging is %s",
+            "our api token, which the vendor sent on Monday, is %s",
+            "the api key generated for the demo account is %s",
+            "der API-Key, den wir benutzen, ist %s",
+            "Der API-Schlüssel, den ich gestern angelegt habe, lautet %s",
+            "das Token, das wir in der CI verwenden, ist %s",
+            "la clé API que nous utilisons est %s",
+            "la clave de API que usamos es %s",
+        )
+    ),
+    *(
+        (form, "Blumen!22kx")
+        for form in (
+            "the password I chose is %s",
+            "the password the router came with is %s",
+            "the password used on the test system is %s.",
+            "The passphrase my colleague set for the archive is %s",
+            "das Passwort, das wir auf dem Testserver benutzen, ist %s",
+            "das Kennwort, welches ich vergeben habe, lautet %s",
+            "le mot de passe que j'ai choisi est %s",
+            "la contraseña que usamos es %s",
+            "la password che usiamo è %s",
+        )
+    ),
+]
+"""A clause stands between the name and its verb."""
+
+OWNED = [
+    (form, value)
+    for form in (
+        "the password for user anna on host db1 is: %s",
+        "the password of the user app on the staging host is %s",
+        "password (staging) is %s",
+        "the root password (only for the lab) is %s.",
+        "the password for the admin account of the old shop is %s",
+        "The password for the service user on the second replica was %s",
+        "password for the web interface of the printer is %s",
+        "Passwort (Testsystem) ist %s",
+        "das Passwort für den Benutzer app auf dem Server db1 ist %s",
+        "das Passwort des Benutzers anna auf dem zweiten Rechner lautet %s",
+        "le mot de passe de l'utilisateur anna sur le serveur est %s",
+        "la contraseña del usuario app en el servidor nuevo es %s",
+    )
+    for value in ("Blumen!22kx", "hunter22")
+]
+"""Who has the secret, and where, is told with several words."""
+
+CURRENT = [
+    (form, value)
+    for form in (
+        "`DB_PASSWORD` (currently `%s`)",
+        "DB_PASSWORD (currently %s)",
+        "DB_PASSWORD (set to `%s`) is read by the worker",
+        "SMTP_PASS (value `%s`)",
+        "ADMIN_PASSWORD (value: %s)",
+        "the password (currently %s) expires in May",
+        "the password, currently %s, must be changed",
+        "Das Passwort (aktuell %s) läuft ab",
+        "das Passwort, derzeit %s, muss geändert werden",
+        "le mot de passe (actuellement `%s`)",
+        "la contraseña (ahora %s)",
+        "the root password (still `%s`)",
+    )
+    for value in ("Tiger2024", "word1234", "k7Qw9ZrT2mLp")
+]
+"""A word such as *currently* stands before the value in brackets or between commas."""
+
+BEFORE_LABELS = [
+    (form, value)
+    for form in (
+        "host: db1 user: app password: %s port: 5432",
+        "user: app password: %s database: shop",
+        "email: anna@example.org password: %s role: admin",
+        "login: anna password: %s url: https://shop.example.org",
+        "user=anna password: %s https://shop.example.org/admin",
+        "Server: mx1 Passwort: %s Port: 993",
+        "pw: %s server: nas",
+        "ssid: Guestnet password: %s name: guest",
+        "the password is %s port: 5432",
+        "utilisateur: anna mot de passe: %s hôte: db1",
+    )
+    for value in ("Tiger2024", "word1234", "hunter22")
+]
+"""Another label follows on the same line."""
+
 CONTROLS = {
+    "relative": (
+        "the api key we use is stored in vault",
+        "the token we use is short-lived",
+        "the token you get is valid for 24h",
+        "the api key I use is the one of the team",
+        "the token we use for CI is rotated every 90days",
+        "the password you need is PROD_PASSWORD_2",
+        "the password we use is 12 characters long",
+        "the password that is used in production is read from Vault",
+        "the token the server returns is base64url",
+        "the token that we send is an RS256-signed JWT",
+        "the secret our job uses is mounted at /run/secrets/db2",
+        "the api key used by the app is ${API_KEY_2}",
+        "the token stored in CI is GITHUB_TOKEN_2",
+        "the token issued to the client is opaque",
+        "the api key which the docs mention is <your-api-key-123>",
+        "the token you pass to OAuth2Proxy is checked twice",
+        "the password we pass to OAuth2Proxy, and the user, are read from the environment",
+        "the client secret needed for step2 is in 1Password",
+        "der API-Key, den wir benutzen, ist in Vault2 abgelegt",
+        "das Passwort, das wir benutzen, ist 12 Zeichen lang",
+        "das Token, das der Server liefert, ist 24h gültig",
+        "le jeton que nous utilisons est valable 24h",
+        "la contraseña que usamos es de 12 caracteres",
+    ),
+    "owned": (
+        "password (staging) is rotated weekly",
+        "the password for user anna on host db1 is: required",
+        "the password for user anna on host db1 is 12 characters long",
+        "the password of the user app on the staging host is in KeePass",
+        "password (hashed) is stored in users_v2",
+        "password (min 8) is checked on the client",
+        "passwords (bcrypt) are 60 characters",
+        "the password for the admin account is <admin-password-1>",
+        "the password for the shop on staging is $SHOP_PASSWORD_2",
+        "the token for the request in the log is expired",
+        "the token for the second request of the run is at line 120",
+        "the password field of the form on the login page is hidden",
+        "the secret for the deployment on the cluster is db-secret-2",
+        "the secret of the app in namespace prod is named app-prod-v2",
+        "the passphrase for the key on the build host is asked at 10:30",
+        "the password in the file on the server is sha256",
+        "das Passwort für den Benutzer app auf dem Server ist abgelaufen",
+        "das Passwort (Testsystem) ist seit 2024-01-01 gesperrt",
+        "le mot de passe de l'utilisateur anna sur le serveur est expiré",
+        "la contraseña del usuario app en el servidor es obligatoria",
+    ),
+    "current": (
+        "DB_PASSWORD (currently unset)",
+        "DB_PASSWORD (currently `unset`)",
+        "DB_PASSWORD (currently from Vault)",
+        "DB_PASSWORD (set to DB_PASSWORD_2 in CI)",
+        "DB_PASSWORD (set to `$OTHER_PASSWORD_2`)",
+        "DB_PASSWORD (value from Vault)",
+        "DB_PASSWORD (value `<password-1>`)",
+        "DB_PASSWORD (default: none)",
+        "API_TOKEN (currently v2)",
+        "the password (currently bcrypt12)",
+        "the password (currently sha256) hash",
+        "the password (set to expire in 90days)",
+        "the password (still 10-digit)",
+        "the password, currently optional, must be given",
+        "the password, now sha256, is checked",
+        "the token (currently valid for 24h)",
+        "the token, currently expired, is renewed",
+        "the passwords (now 12 characters) are stronger",
+        "das Passwort (derzeit 12 Zeichen)",
+        "das Passwort, aktuell leer, fehlt",
+        "le mot de passe (actuellement vide)",
+    ),
+    "labels": (
+        "password: required port: 5432",
+        "host: db1 password: <password1> port: 5432",
+        "user: app password: $DB_PASSWORD2 port: 5432",
+        "password: min. 8 length: 64",
+        "password: 10-digit max: 64",
+        "password: string url: string",
+        "password: bcrypt12 rounds: 12",
+        "password: sha256 salt: none",
+        "password: ask Bob2 port: 5432",
+        "fix password: OPS-1234 note: done",
+        "password: varchar255 name: text",
+        "token: int32 id: int64",
+        "token: refresh2 type: bearer",
+        "tokens: 4096 model: gpt4",
+        "the password is required port: 5432",
+        "the password is sha256 salt: none",
+        "password: step2 url: /reset",
+        "password: ******** port: 5432",
+        "password: changeme host: db1",
+        "password port: 5432 host: db12",
+        "see password: v2 api: v3",
+    ),
     "clauses": (
         "the password changed, it is now required",
         "the password policy changed, it's now 12 characters",

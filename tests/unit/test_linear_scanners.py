@@ -221,8 +221,9 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_REPLACED", "_PART_OF_CODE", "_ASIDE_BEFORE", "_DEFINE_BEFORE"), SEARCHED),
         "_ASIDE_END": MATCHED,
     },
+    "domain.redaction.secret_names": {"_ANY_NAME": SEARCHED},
     "domain.redaction.clauses": {
-        **dict.fromkeys(("_IT_IS", "_CHANGED", "_HERE", "_ASKS", "_LISTED", "_CHOSEN"), SEARCHED),
+        **dict.fromkeys(("_IT_IS", "_CHANGED", "_HERE", "_ASKS", "_LISTED", "_FROM_TO", "_CHANGING"), SEARCHED),
         **dict.fromkeys(("_CLAUSE_ENDS", "_FOR_EACH", "_LABELLED", "_OF_EACH"), MATCHED),
     },
     "domain.redaction.lists": {

@@ -26,8 +26,19 @@ from tests.support.pasted_credentials import (
 from tests.support.pasted_credentials import VALUES as PASTED_VALUES
 from tests.support.secret_corpus import SHAPES, clean_notes, documented, secrets, shaped
 from tests.support.secret_notes import CLEAN_TEXTS, PASSWORDS
-from tests.support.set_credentials import LISTS, SENTENCES, SET_NOTHING, STATEMENTS
-from tests.support.told_credentials import ASIDES, CLAUSES, CONTROLS, IN_MARKS, PARAMETERS, UUID_KEYS
+from tests.support.set_credentials import CHANGED, LISTS, SENTENCES, SET_NOTHING, STATEMENTS
+from tests.support.told_credentials import (
+    ASIDES,
+    BEFORE_LABELS,
+    CLAUSES,
+    CONTROLS,
+    CURRENT,
+    IN_MARKS,
+    OWNED,
+    PARAMETERS,
+    RELATIVE,
+    UUID_KEYS,
+)
 from tests.support.written_credentials import BLOBS, CLEAN, CODES, FORMS, NOTED, OTHERS, STATED
 from tests.support.written_credentials import SHAPES as WRITTEN
 
@@ -330,8 +341,8 @@ def test_what_people_jot_down_is_replaced() -> None:
 
 @pytest.mark.parametrize(
     "forms",
-    [CLAUSES, IN_MARKS, ASIDES, PARAMETERS, UUID_KEYS],
-    ids=["clauses", "marked", "asides", "urls", "uuids"],
+    [CLAUSES, IN_MARKS, ASIDES, PARAMETERS, UUID_KEYS, RELATIVE, OWNED, CURRENT, BEFORE_LABELS],
+    ids=["clauses", "marked", "asides", "urls", "uuids", "relative", "owned", "current", "labels"],
 )
 def test_what_a_clause_brackets_or_a_url_hold_is_replaced_whole_and_nothing_else(forms: list[tuple[str, str]]) -> None:
     assert len(forms) >= 20
@@ -356,7 +367,7 @@ def test_a_password_that_a_statement_sets_is_replaced_whole_and_nothing_else() -
         )
 
 
-@pytest.mark.parametrize("forms", [LISTS, SENTENCES], ids=["lists", "sentences"])
+@pytest.mark.parametrize("forms", [LISTS, SENTENCES, CHANGED], ids=["lists", "sentences", "changed"])
 def test_each_secret_of_a_list_or_a_sentence_is_replaced_and_nothing_else(
     forms: list[tuple[str, tuple[str, ...]]],
 ) -> None:

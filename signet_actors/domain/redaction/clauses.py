@@ -6,18 +6,19 @@ Each scanner starts at a literal word and reads a bounded stretch, so scanning t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
-from signet_actors.domain.redaction.named_values import NAME_WORDS, ends_there, secret_end, trimmed_end
+from signet_actors.domain.redaction.named_values import ends_there, secret_end, trimmed_end
 from signet_actors.domain.redaction.secret_names import (
-    HEADINGS_OF_PASSWORDS,
+    NAME_WORDS,
+    NAMES_OF_SEVERAL,
     PASSWORD_MARKS,
     SAID,
     is_password_name,
+    matches_at,
     secret_names,
-    words_of,
 )
 from signet_actors.domain.redaction.values import (
     SecretSpan,
@@ -33,6 +34,7 @@ from signet_actors.domain.windowed_search import windowed_matches
 
 _REACH: Final = 512
 _BEFORE: Final = 160
+_BESIDE_CHANGE: Final = 48
 _NAMES: Final = {
     only: "|".join(map(re.escape, filter(is_password_name, secret_names(ascii_only=only)))).replace(r"\ ", r"[\s_-]")
     for only in (True, False)
@@ -52,6 +54,7 @@ _DONE: Final = (
     r"|chang(?:\u00e9|e\u0301|e)e?|r(?:\u00e9|e\u0301|e)initialis(?:\u00e9|e\u0301|e)e?|renouvel(?:\u00e9|e\u0301|e)e?|modifi(?:\u00e9|e\u0301|e)e?"
     r"|cambiad[oa]|cambi(?:\u00f3|o\u0301|o)|rotad[oa]|renovad[oa]|actualiz(?:ad[oa]|(?:\u00f3|o\u0301|o))|restablecid[oa]"
 )
+_IS_DONE: Final = "was|has|is|got|gets|had|wurde|wird|ist|a|fue|ha|est"
 _CHANGED: Final = {
     only: compile_later(
         rf"(?:(?<![a-z])|(?=pass))(?:{names})(?!\w)(?:\s[^\s,;.:]{{1,30}}){{0,6}}?\s(?:{_DONE})(?!\w)"
@@ -106,12 +109,9 @@ _LABEL: Final = (
     r"(?:\s(?!(?:and|und|et|y|e|is|are|was|ist|est|es)\s)[\w.-]{1,24}){0,2}?"
 )
 _PLACE: Final = r"(?:for|on|at|in|f(?:\u00fc|u\u0308|ue)r|auf|pour|sur|para|en)"
-_HEADS: Final = {
-    only: "|".join(map(re.escape, words_of(HEADINGS_OF_PASSWORDS, ascii_only=only))) for only in (True, False)
-}
 _LISTED: Final = {
     only: compile_later(
-        rf"(?:(?<![a-z])|(?=pass))(?P<name>(?P<many>{_HEADS[only]})|{words})(?P<plural>s|es)?(?!\w)(?=\s|:)"
+        rf"(?:(?<![a-z])|(?=pass))(?P<name>(?P<many>{NAMES_OF_SEVERAL[only]})|{words})(?P<plural>s|es)?(?!\w)(?=\s|:)"
         rf"(?P<are>(?:(?:\s{_PLACE}(?:\s[^\s:,;.]{{1,20}}){{1,6}}?)?\s(?:are|were|sind|sont|son)(?:\snow)?:?"
         r"|(?(many)|(?(plural)|(?!)))(?:\s?:|\s[\u2013\u2014-](?=\s))))?"
     )
@@ -125,28 +125,32 @@ _LABELLED = compile_later(rf"{_AND}(?P<label>{_LABEL})\s?[:=]\s{{0,3}}{_VALUE}")
 _OF_EACH = compile_later(
     rf"{_AND}{_VALUE}[\"'`*]{{0,3}}(?:\s{_PLACE}\s{_LABEL}(?=[\s,;.!]|\Z)|\s?\([^()\n]{{1,30}}\))?"
 )
+_FROM_TO: Final = {
+    only: compile_later(
+        rf"(?P<name>{words})(?:s|es)?(?!\w)(?P<of>(?:\s(?:{SAID[only].joiners}|{_IS_DONE}|{_DONE})(?:\s[^\s,;:=()]{{1,30}}){{0,8}}?)?)"
+        r"\s(?:from|von|vom|de|desde|da)\s[\"'`*\u201e\u201c]{0,3}(?P<from>[^\s\"'`*()<>,;\u201c\u201d]{4,64})[\"'`*\u201c\u201d]{0,3}"
+        r"\s(?:to|into|auf|in|zu|nach|\u00e0|en|a|por|par|per)\s[\"'`*\u201e\u201c]{0,3}(?P<to>[^\s\"'`*()<>,;\u201c\u201d]{1,64})"
+    )
+    for only, words in NAME_WORDS.items()
+}
+_CHANGING = compile_later(
+    r"(?<!\w)(?:chang|rotat|reset|switch|replac|renew|updat|modif|(?:ge)?(?:\u00e4|a\u0308|ae)nder|wechs|ersetz|(?:um)?(?:ge)?stell"
+    r"|setz|remplac|cambi|actualiz|reemplaz|sostitu|troc|alter)"
+)
+"""``change the password of the app user from … to …``"""
 _LABELS: Final = """
     hash salt digest checksum policy rule rules field form page prompt hint reset manager column length algorithm type
     file path url id version format regex source host server name example totp otp 2fa mfa pin
 """
 _OTHER_LABELS: Final = frozenset(_LABELS.split())
-_CHOSEN: Final = {
-    only: compile_later(
-        rf"(?:(?<![a-z])|(?=pass))(?:{names})(?:,?\s(?:that|which|das|que|qu'))?\s?(?<=[\s'])"
-        r"(?:i|we|you|he|she|they|it|ich|wir|sie|er|du|je|j'ai|nous|on|il|elle|yo|me|he|hemos)(?:\s[^\s:,;.]{1,20}){1,5}?,?"
-        rf"\s(?:is|was|ist|lautet|est|es|era)(?:\s(?:{_NOW}))?:?\s{{1,3}}{_VALUE}"
-    )
-    for only, names in _NAMES.items()
-}
-"""``the password I chose is …``"""
 
 
-def values_of_several(plain: str, folded: str) -> Iterator[SecretSpan]:
+def values_of_several(plain: str, folded: str, names: Sequence[int]) -> Iterator[SecretSpan]:
     """Yield each of ``password for staging: …, for prod: …``, and of ``the passwords are … for staging and …``."""
     if not has_digit(plain):
         return
     only = folded.isascii()
-    for name in windowed_matches(_LISTED[only], folded, _REACH):
+    for name in matches_at(_LISTED[only], folded, names):
         values: list[SecretSpan] = []
         password, at, alone = is_password_name(name["name"]), name.end(), False
         while True:
@@ -175,9 +179,14 @@ def values_of_several(plain: str, folded: str) -> Iterator[SecretSpan]:
             at = max(end, of_each.end() if of_each else end)
         if alone or len(values) > 1:
             yield from values
-    for found in windowed_matches(_CHOSEN[only], folded, _REACH):
-        if end := _told_end(plain, found):
-            yield "password", found.start("value"), end
+    for found in matches_at(_FROM_TO[only], folded, names):
+        password = is_password_name(found["name"])
+        before, behind = max(0, found.start() - _BESIDE_CHANGE), found.end() + _BESIDE_CHANGE
+        if _CHANGING.search(folded, before, found.start("from")) or _CHANGING.search(folded, found.end(), behind):
+            for span in found.span("from"), found.span("to"):
+                start, end = span[0], secret_end(plain, *span)
+                if (is_signed_password if password else is_token)(plain[start:end]):
+                    yield "password" if password else "credential", start, end
 
 
 def values_in_clauses(plain: str, folded: str) -> Iterator[SecretSpan]:

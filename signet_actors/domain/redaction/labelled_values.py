@@ -7,12 +7,12 @@ of an ``INSERT``; also variables that are named by their last part, ``STRIPE_KEY
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
-from signet_actors.domain.redaction.named_values import NAME_WORDS, secret_end, trimmed_end
-from signet_actors.domain.redaction.secret_names import is_password_name
+from signet_actors.domain.redaction.named_values import secret_end, trimmed_end
+from signet_actors.domain.redaction.secret_names import NAME_WORDS, is_password_name, matches_at
 from signet_actors.domain.redaction.values import (
     SecretSpan,
     is_hex_key,
@@ -153,7 +153,7 @@ _ALIAS: Final = {
 }
 
 
-def labelled_values(plain: str, folded: str) -> Iterator[SecretSpan]:
+def labelled_values(plain: str, folded: str, names: Sequence[int]) -> Iterator[SecretSpan]:
     """Yield the values below, in and under a name, and those before ``"name": "DB_PASSWORD"``."""
     ascii_only = folded.isascii()
     for found in windowed_matches(_LABEL[ascii_only], folded, _REACH) if "\n" in plain else ():
@@ -177,7 +177,7 @@ def labelled_values(plain: str, folded: str) -> Iterator[SecretSpan]:
         if (is_signed_password if password else is_signed_credential)(plain[slice(*change.span("value"))]):
             yield "password" if password else "credential", *change.span("value")
     done = 0  # what stands in one list or section is not read again as another
-    for name in windowed_matches(_LIST[ascii_only], folded, _REACH) if any(map(plain.count, "[({")) else ():
+    for name in matches_at(_LIST[ascii_only], folded, names) if any(map(plain.count, "[({")) else ():
         password = is_password_name(name["name"])
         for item in _run(_ITEM, plain, name.end()) if name.start() >= done else ():
             done = item.end()

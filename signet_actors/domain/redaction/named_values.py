@@ -7,12 +7,12 @@ linear time.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.redaction.literals import TYPE, WRAPPED
-from signet_actors.domain.redaction.secret_names import KEY_OWNERS, SAID, Said, is_password_name, secret_names
+from signet_actors.domain.redaction.secret_names import NAME_WORDS, SAID, Said, is_password_name, matches_at
 from signet_actors.domain.redaction.values import (
     BLOB_END,
     MAX_CHECKED_CHARS,
@@ -44,12 +44,18 @@ from signet_actors.domain.windowed_search import windowed_matches
 _REACH: Final = 1024
 TAG: Final = r"(?:</?[a-z][a-z0-9]{0,9}(?:\s[^<>\n]{0,40})?>|\[/?[bi]\]|&nbsp;)"
 _ADVERBS: Final = (
-    "now|still|currently|set\\sto|changed\\sto|reset\\sto|again|jetzt|nun|maintenant|ahora|agora|adesso|teraz"
+    "now|still|currently|presently|set\\sto|changed\\sto|reset\\sto|again|jetzt|nun|derzeit|aktuell|momentan|maintenant|actuellement"
+    "|ahora|actualmente|agora|adesso|attualmente|teraz"
 )
 _NAMELY: Final = (
-    r"(?>(?:\s(?:i\.e\.|namely|(?:which|that)\sis|also|n(?:\u00e4|a\u0308)mlich|das\sist|das\shei(?:\u00df|ss)t|c'est-\u00e0-dire"
-    r"|soit|es\sdecir|o\ssea),?)?)"
+    rf"(?:{_ADVERBS}|i\.e\.|namely|(?:which|that)\sis|also|n(?:\u00e4|a\u0308)mlich|das\sist|das\shei(?:\u00df|ss)t|c'est-\u00e0-dire"
+    r"|soit|es\sdecir|o\ssea)"
 )
+_RELATIVES: Final = (
+    "that|which|i|we|you|they|he|she|it|our|the|my|used|needed|required|stored|given|generated|issued|created|currently"
+    "|den|die|das|welche[nrs]?|wir|ich|que|qu|lo|che"
+)
+"""What begins a clause between a name and its verb: ``the API key we use for CI is …``."""
 _EMPHASIS: Final = "[*_~]{1,3}"
 _ENDS: Final = r"\]\u201c\u201d\u2019\u00bb\u300d\u300f\u3011"
 CLOSE: Final = rf"(?>(?:\\{{0,8}}+[\"'`]|&quot;|&\#3[49];|{_EMPHASIS}|{TAG}|[{_ENDS}]){{0,4}})"
@@ -61,23 +67,17 @@ _YAML_PROPERTY: Final = r"(?<=\s)(?:&(?!(?:mut|dyn|str|self)\b)[\w.-]{1,64}|!![a
 """The anchor of a value in YAML, by which others refer to it, or its type."""
 
 
-def _name_words(*, ascii_only: bool) -> str:
-    words = "|".join(map(re.escape, secret_names(ascii_only=ascii_only))).replace(r"\ ", r"[\s_-]")
-    owned = "|".join(f"(?<={owner}key)|(?<={owner}[._ -]key)" for owner in KEY_OWNERS)
-    return f"{words}|key(?:{owned})(?>(?:-data)?)"
-
-
-NAME_WORDS: Final = {only: _name_words(ascii_only=only) for only in (True, False)}
-
-
 def _name_pattern(words: str, said: Said) -> str:
     return rf"""(?P<name>{words})(?:{said.owns})?(?:(?P<plural>s\b)|[0-9]{{0,2}}+)
         (?>(?:[\s_-]?(?:confirm(?:ation)?|repeat|again|verify)\b)?)(?P<s>['\u2019]s(?=\s))?
         (?>(?:[\s_-](?:blob|data|string|value|base|base64|b64|(?:env(?:ironment)?\s)?variable|env\svar)\b){{0,2}})
         (?P<owner>[ ]\([^()\r\n]{{1,40}}\)(?=[*_]{{0,3}}\s?[:=])
+          | [ ]\((?:[^()\r\n\d]{{1,40}}|[^()\s]{{1,5}})\)(?=[*_]{{0,3}}[ ](?:{said.verbs})[ :])
           | [ ]for(?:[ ]key)?[ ](?:'[^'\n]{{1,99}}'|"[^"\n]{{1,99}}")(?=:)
           | (?<!pass)(?:[ ](?:root|admin|ssh))?[ ](?:{said.joiners})[ ][^\s:=|()]{{1,30}}
              (?:[ ][^\s:=|()]{{1,30}}){{0,3}}?
+          | (?<!pass)(?!,[ ]{_NAMELY}[ ]),?[ ](?:{said.joiners}|(?P<clause>{_RELATIVES}))
+             (?>(?:['\u2019][^\s:=|(),;]{{1,30}})?)(?:[ ][^\s:=|(),;]{{1,30}}){{0,8}}?,?(?=[ ](?:{said.verbs})[ :])
           | (?:[ ][^\s:=|()]{{1,30}}){{1,4}}?(?=[ ](?:{said.free})[ ]) | [\u0e00-\u0e7f]{{1,40}}?(?=(?:{said.glued})))?
         (?P<whose>
             [ ](?:(?:f\u00fcr|for|of|vom|de|du|del|der)[ ](?:(?:das|den|the|la|le|el)[ ])?)?
@@ -93,8 +93,8 @@ def _name_pattern(words: str, said: Said) -> str:
             | \{{(?:[^{{}}]{{0,200}}\s)?default\s{{0,4}}=
             | (?<=["'`]),(?:[^()"'`\n]{{0,60}}?\bdefault\s?=)?(?=\s?["'`]) | <{{3}}(?=\s?["']?[^\s:"']{{4,64}}["'\s])
             | (?<=["'`])\)(?:\.(?:fill|type|send_?keys|setvalue|val)\((?=["'`])|\s(?:or|\|\||\?\?)(?=\s["'`]))
-            | (?<![\s"'`]),{_NAMELY}(?=\s[^\s,]{{4,64}}(?:,\s|\.?\n|\.?\Z))
-            | (?<=\s)[(\[]|[\u3010\u300c\u300e\u300a]
+            | (?<![\s"'`]),(?>(?:\s{_NAMELY},?)?)(?=\s[^\s,]{{4,64}}(?:,(?:\s|\Z)|\.?\n|\.?\Z))
+            | (?<=\s)[(\[](?:(?:{_ADVERBS}|value|default):?(?=\s))?|[\u3010\u300c\u300e\u300a]
             | {said.glued})
           | (?:(?<=\s)|,\s(?=c'est\s))(?P<said>(?:(?:{said.verbs})(?:\s(?:{_ADVERBS}))?
             | (?(owner)(?:to|with)(?!\s[^\s:=]{{1,30}}[:=])|(?:to|as|with))):?)(?=\s) | (?(owner)(?!)|(?<=[\s>])))
@@ -116,7 +116,8 @@ _END_OF_LINE = compile_later(r"[.,;)\]}\"'`*_~]{0,5}(?:</[a-z0-9]{1,10}>){0,3}[ 
 _VALUE_ENDS = compile_later(
     r"[,;)\]}\u201c-\u201e\u00bb\u3000-\u9fff\uac00-\ud7a3]|</|[*_~]{1,3}[\s.,;]|[ \t]{1,8}(?:[(|/\u2013\u2014-]"
     r"|(?:for|on|at|in|to|of|from|and|or|with|as|if|when|until|but|user|username|login|host|db"
-    r"|f\u00fcr|auf|bei|im|zum|zur|und|oder|mit|works|geht|funktioniert|marche|funciona|\u3067\u3059|\uc785\ub2c8\ub2e4)\b)",
+    r"|f\u00fcr|auf|bei|im|zum|zur|und|oder|mit|works|geht|funktioniert|marche|funciona|\u3067\u3059|\uc785\ub2c8\ub2e4)\b"
+    r"|[a-z][\w-]{0,20}\s?[:=])",
     re.IGNORECASE,
 )
 """What comes after ``password: hunter2``, and not after the first noun of a sentence about passwords."""
@@ -205,8 +206,8 @@ _CLOSING_TAG = compile_later(
 _CDATA: Final = "<![cdata["
 
 
-def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpan]:
-    """Yield kind, start and end of each value next to a name in ``plain``; ``folded`` is the same text in lower case.
+def named_values(plain: str, folded: str, names: Sequence[int], *, joined: bool) -> Iterator[SecretSpan]:
+    """Yield kind, start and end of each value next to one of ``names`` in ``plain``; ``folded`` is it in lower case.
 
     After ``name =``, and in quotes, a value must look like a value. After ``:`` or ``is``, which prose also uses, an
     unquoted value must be unmistakable, unless it is a password at the end of its line; after ``password:`` also a word
@@ -217,7 +218,7 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
     """
     run_start = run_end = 0  # the last run of characters that may be an unquoted value
     skip_until = 0  # no value begins before this position
-    for name in windowed_matches(_NAME[folded.isascii()], folded, _REACH):
+    for name in matches_at(_NAME[folded.isascii()], folded, names):
         begin, start = name.start(), name.end()
         if start < skip_until:
             continue
@@ -255,9 +256,13 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
         bare = not (sign or said or option or statement)
         if bare and opening is None and (joined or _is_on_next_line(plain, begin, start)):
             continue
+        if joined and name["clause"]:
+            continue  # of another line
         aside = bare and password and _is_aside(plain, before, start)
         if said == "with" and _REPLACED.search(before) is None:
             continue  # ``hash the password with …``
+        if said == "to" and " from " in (name["owner"] or ""):
+            continue  # ``move the password from … to …``
         prose = (
             word in _WORDS_OF_PROSE
             and not before[-1:].isalnum()

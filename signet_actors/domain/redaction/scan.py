@@ -31,7 +31,7 @@ from signet_actors.domain.redaction.letters import PlainText, plain_letters
 from signet_actors.domain.redaction.line_prefixes import without_line_prefixes
 from signet_actors.domain.redaction.lists import listed_values
 from signet_actors.domain.redaction.named_values import named_values, tagged_values
-from signet_actors.domain.redaction.secret_names import ASCII_MARKS, HEADING_MARKS, PAIR_MARKS
+from signet_actors.domain.redaction.secret_names import ASCII_MARKS, HEADING_MARKS, PAIR_MARKS, name_starts
 from signet_actors.domain.redaction.statements import STATEMENT_MARKS, statement_values
 from signet_actors.domain.redaction.tables import column_values
 from signet_actors.domain.redaction.token_format import CONTEXT_CHARS, WORD_CHARS, TokenFormat
@@ -225,12 +225,13 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
     if named or ".login(" in folded:
         yield from written_credentials.app_passwords(plain, folded)
     if named:
-        yield from named_values(plain, folded, joined=joined)
+        names = name_starts(folded)
+        yield from named_values(plain, folded, names, joined=joined)
         yield from keys_by_last_part(plain, folded)
         yield from said_keys(plain, folded)
         yield from written_credentials.values_told_later(plain, folded)
         yield from values_in_clauses(plain, folded)
-        yield from values_of_several(plain, folded)
+        yield from values_of_several(plain, folded, names)
         if plain.count("-") >= _UUID_HYPHENS:
             yield from written_credentials.uuid_keys(folded)
         if any(mark in folded for mark in STATEMENT_MARKS) and ("'" in plain or '"' in plain):
@@ -238,12 +239,12 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         if "insert" in folded or "replace" in folded:
             yield from inserted_values(plain, folded)
         if not joined:
-            yield from labelled_values(plain, folded)
+            yield from labelled_values(plain, folded, names)
         if "</" in plain or "<\\/" in plain:
             yield from tagged_values(plain, folded)
         if "&" in plain and "*" in plain:
             yield from aliased_values(plain, folded)
-        yield from written_credentials.values_said_first(plain, folded)
+        yield from written_credentials.values_said_first(plain, folded, names)
         yield from written_credentials.other_values(plain, folded)
         if not joined:
             yield from column_values(plain, folded)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.redaction.letters import plain_letters
+from signet_actors.domain.windowed_search import windowed_matches
 
 
 class Language(NamedTuple):
@@ -236,3 +239,39 @@ def _said(*, ascii_only: bool) -> Said:
 
 
 SAID: Final = {only: _said(ascii_only=only) for only in (True, False)}
+
+
+def _name_words(*, ascii_only: bool) -> str:
+    words = "|".join(map(re.escape, secret_names(ascii_only=ascii_only))).replace(r"\ ", r"[\s_-]")
+    owned = "|".join(f"(?<={owner}key)|(?<={owner}[._ -]key)" for owner in KEY_OWNERS)
+    return f"{words}|key(?:{owned})(?>(?:-data)?)"
+
+
+NAME_WORDS: Final = {only: _name_words(ascii_only=only) for only in (True, False)}
+NAMES_OF_SEVERAL: Final = {
+    only: "|".join(map(re.escape, words_of(HEADINGS_OF_PASSWORDS, ascii_only=only))) for only in (True, False)
+}
+_ANY_NAME: Final = {only: compile_later(f"{words}|{NAMES_OF_SEVERAL[only]}") for only, words in NAME_WORDS.items()}
+_LONGEST_NAME: Final = 64
+
+
+def name_starts(folded: str) -> list[int]:
+    """Return where a name of ``NAME_WORDS`` or ``NAMES_OF_SEVERAL`` begins, also within another one."""
+    pattern = _ANY_NAME[folded.isascii()]
+    starts = []
+    for name in windowed_matches(pattern, folded, _LONGEST_NAME):
+        starts.append(name.start())
+        within = pattern.search(folded, name.start() + 1, name.end() + _LONGEST_NAME)
+        while within and within.start() < name.end():
+            starts.append(within.start())
+            within = pattern.search(folded, within.start() + 1, name.end() + _LONGEST_NAME)
+    return starts
+
+
+def matches_at(pattern: re.Pattern[str], folded: str, starts: Iterable[int]) -> Iterator[re.Match[str]]:
+    """Yield the matches of ``pattern``, which begins with a name, like ``finditer``."""
+    done = 0
+    for start in starts:
+        if start >= done and (found := pattern.match(folded, start)):
+            done = found.end()
+            yield found

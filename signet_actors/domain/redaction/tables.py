@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
-from signet_actors.domain.redaction.named_values import NAME_WORDS
-from signet_actors.domain.redaction.secret_names import is_password_name
+from signet_actors.domain.redaction.secret_names import NAME_WORDS, is_password_name
 from signet_actors.domain.redaction.values import (
     MAX_CHECKED_CHARS,
     SecretSpan,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
@@ -19,7 +19,6 @@ from signet_actors.domain.redaction.letter_pairs import groups_of_four
 from signet_actors.domain.redaction.named_values import (
     BARE_STOP,
     CLOSE,
-    NAME_WORDS,
     TAG,
     ends_there,
     secret_end,
@@ -28,11 +27,13 @@ from signet_actors.domain.redaction.named_values import (
 from signet_actors.domain.redaction.secret_names import (
     ACCOUNTS,
     LANGUAGES,
+    NAME_WORDS,
     PAIR_WORDS,
     RECOVERY_WORDS,
     SAID,
     WORDS_FOR_PHRASES,
     is_password_name,
+    matches_at,
     secret_names,
     words_of,
 )
@@ -384,11 +385,11 @@ def _value_said_before(plain: str, folded: str, name: int, after: int, *, passwo
     return (start, end) if told else None
 
 
-def values_said_first(plain: str, folded: str) -> Iterator[SecretSpan]:
+def values_said_first(plain: str, folded: str, names: Sequence[int]) -> Iterator[SecretSpan]:
     """Yield the values of ``… is the password`` and ``use … as the token``."""
     if not any(copula in folded for copula in _COPULAS):
         return
-    for name in windowed_matches(_LAST_NAME[folded.isascii()], folded, _REACH):
+    for name in matches_at(_LAST_NAME[folded.isascii()], folded, names):
         if value := _value_said_before(plain, folded, *name.span(), password=is_password_name(name["name"])):
             yield "password" if is_password_name(name["name"]) else "credential", *value
 
