@@ -301,7 +301,10 @@ class Overrides:
     def apply(self, mapping: dict[str, Any]) -> None:
         """Set the values in the mapping of a configuration."""
         for path, value in self._values:
-            _put(mapping, path, value)
+            section = mapping
+            for name in path[:-1]:
+                section = section.setdefault(name, {})
+            section[path[-1]] = value
 
 
 def measured_mapping(config: Config, overrides: Overrides) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What a newer memory says has changed stands beside the older one that a recall has found.
 
 A newer memory with words of change is about the older one if its relevance to it, as if that were a query, is high, or
-if it says of a rare name of the older one that it has changed.
+if it says of a rare name of the older one, or of a rare word with which both begin, that it has changed.
 
 Source: docs/quality.md "Versions of a fact"; docs/compatibility.md "Recall".
 """
@@ -80,7 +80,7 @@ class Corrections:
         both = [shared(subject, other, self._is_rare, self._is_very_rare) for other in self._subjects(near)]
         about = relevance.relevance(np.array([each.share for each in both]), standing, _EXTENT) >= SURELY
         # A turn names much: it has to share more with the newer one than the name.
-        by_name = np.array([each.has_name and (seq is not None or each.share > 0) for each in both])
+        by_name = np.array([(each.has_name or each.has_topic) and (seq is not None or each.share > 0) for each in both])
         by_name &= ~(standing <= 0.0)
         passing = near[about | by_name]
         if not len(passing):

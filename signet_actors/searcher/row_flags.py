@@ -28,7 +28,7 @@ from signet_actors.store.reads.contents import beginnings
 
 Rows = npt.NDArray[np.int64]
 
-FILE_NAME: Final = "text-flags-3"
+FILE_NAME: Final = "text-flags-4"
 """The number changes when ``text_flags`` returns something else for a text."""
 RECORD: Final = np.dtype([("check", "<u4"), ("subject", "<u4"), ("flags", "<u4")])
 _SCANNED_ROWS: Final = 65_536

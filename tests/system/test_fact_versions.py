@@ -141,6 +141,37 @@ CHANGED = (
     ("Payments are processed by Stripe", "Payments are now processed with Adyen", "which payment processor do we use?"),
     ("Der Mittagstisch ist im Kasino", "Der Mittagstisch ist jetzt in der Mensa", "wo ist der Mittagstisch?"),
     ("Die Rechnungen druckt Frau Beck", "Die Rechnungen druckt inzwischen Herr Wolf", "wer druckt die Rechnungen?"),
+    ("The docs are built with Sphinx", "Docs now use MkDocs", "what builds our documentation?"),
+    ("Logs are shipped to Elasticsearch", "Logs now go to Loki", "where can I read the logs?"),
+    ("Background jobs run on Sidekiq", "Jobs now run on GoodJob", "what runs our background jobs?"),
+    ("Analytics events go to Mixpanel", "Analytics now goes to PostHog", "where do analytics events go?"),
+    ("Images are stored in the S3 bucket ferry-media", "Images moved to Cloudflare R2", "where are images stored?"),
+    (
+        "The test coverage must be at least 80 percent",
+        "Coverage threshold was lowered to 70 percent",
+        "which test coverage is required?",
+    ),
+    ("Sessions expire after 30 minutes", "Session lifetime was raised to 2 hours", "when do sessions expire?"),
+    (
+        "The mobile app is written in React Native",
+        "The mobile app was rewritten in Flutter",
+        "what is the app written in?",
+    ),
+    ("Invoices are printed by Mara", "Invoices now go out by mail", "who prints the invoices?"),
+    ("The newsletter is written in Mailchimp", "Newsletter moved to Listmonk", "which tool has the newsletter?"),
+    ("Uploads are limited to 10 MB", "Upload limit was increased to 50 MB", "how large may uploads be?"),
+    ("Traces are sent to Jaeger", "Traces now end up in Tempo", "where do I find traces?"),
+    (
+        "Dependencies are updated by Dependabot",
+        "Dependency updates now come from Renovate",
+        "what updates dependencies?",
+    ),
+    (
+        "The staging certificate is made by hand",
+        "Staging certificates now renew by cert-manager",
+        "how is the staging certificate made?",
+    ),
+    ("Die Urlaubsliste führt Herr Amend", "Die Urlaubsliste liegt jetzt in Personio", "wer führt die Urlaubsliste?"),
 )
 
 

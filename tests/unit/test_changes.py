@@ -112,3 +112,34 @@ def test_other_words_do_not(older: str, newer: str, common: tuple[str, ...]) -> 
 )
 def test_what_two_memories_are_about_is_the_share_of_their_words(older: str, newer: str, least: float) -> None:
     assert found(older, newer).share >= least
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The docs are built with Sphinx", "Docs now use MkDocs"),
+        ("Background jobs run on Sidekiq", "Jobs now run on GoodJob"),
+        ("The test coverage must be at least 80 percent", "Coverage threshold was lowered to 70 percent"),
+        ("Images are stored in the S3 bucket ferry-media", "Images moved to Cloudflare R2"),
+        ("Die Urlaubsliste führt Herr Amend", "Die Urlaubsliste liegt jetzt in Personio"),
+        ("Les factures partent par courrier", "Les factures partent désormais par mail"),
+        ("Las copias van a Glacier", "Las copias ahora van a Backblaze"),
+    ],
+)
+def test_two_memories_that_begin_with_what_has_changed_are_about_the_same(older: str, newer: str) -> None:
+    assert found(older, newer).has_topic
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "common"),
+    [
+        ("The docs are built with Sphinx", "Sphinx now needs Python 3.12 for the docs", ()),
+        ("The docs are built with Sphinx", "Docs now use MkDocs", ("docs",)),
+        ("The release notes are in docs", "Docs now use MkDocs", ()),
+        ("Docs are built with Sphinx", "Docs need a table of contents, and the site of the project is gone", ()),
+        ("Invoices are nightly", "The backup is now nightly", ()),
+        ("Lunch is at noon", "Standup is now at nine", ()),
+    ],
+)
+def test_what_begins_otherwise_or_has_not_changed_is_not(older: str, newer: str, common: tuple[str, ...]) -> None:
+    assert not found(older, newer, common).has_topic

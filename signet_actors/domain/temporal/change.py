@@ -12,11 +12,13 @@ from signet_actors.domain.query_words import words_of
 from signet_actors.domain.stop_words import STOP_WORDS
 
 _CHANGE: Final = """
-    abandoned anymore cancelled canceled changed deprecated discontinued dropped formerly gone instead meanwhile
-    migrated moved nowadays now obsolete outdated previously removed renamed replaced replaces retired revoked since
-    superseded supersedes swapped switched
+    abandoned anymore cancelled canceled changed deprecated discontinued downgraded dropped extended formerly gone
+    increased instead lowered meanwhile migrated moved nowadays now obsolete outdated previously raised reduced removed
+    renamed replaced replaces retired revoked rewritten shifted shortened since superseded supersedes swapped switched
+    upgraded
     abgelöst abgeschafft abgeschaltet anstatt anstelle ausgetauscht ersetzt geändert gekündigt gewechselt inzwischen
     jetzt migriert mittlerweile neuerdings nun seit statt stattdessen umbenannt umgestellt umgezogen verschoben veraltet
+    erhöht gesenkt verkürzt verlängert
     abandonné actuellement changé désormais depuis dorénavant déplacé maintenant migré obsolète remplacé remplacée
     remplace renommé résilié
     abandonado actualmente ahora cambiado cambió cancelado desde migrado movido movida obsoleto reemplazado reemplazada
@@ -24,7 +26,17 @@ _CHANGE: Final = """
 """
 _WORDS: Final = frozenset(_CHANGE.split())
 _PHRASES: Final = (
-    *("as of", "from now on", "no longer", "no more", "not any more", "used to", "nicht mehr", "kein mehr"),
+    *(
+        "as of",
+        "from now on",
+        "no longer",
+        "no more",
+        "not any more",
+        "took over",
+        "used to",
+        "nicht mehr",
+        "kein mehr",
+    ),
     *("keine mehr", "ab sofort", "au lieu", "à la place", "n est plus", "ne sont plus", "ya no", "en lugar", "en vez"),
 )
 _WEEK: Final = """
@@ -40,6 +52,7 @@ _MOST_CHARS: Final = 1500
 """A longer text has words of change by chance."""
 _STEM_CHARS: Final = 6
 _LEAST_SHARED: Final = 2
+_TOPICS: Final = 2
 _NEAR: Final = 4
 """A name so many words from a word of change is what has changed."""
 _AROUND: Final = ".,;:!?\"'`()[]{}<>\u201c\u201d\u2018\u2019"
@@ -55,21 +68,27 @@ def speaks_of_change(text: str) -> bool:
 
 
 class Subject(NamedTuple):
-    """The telling words of a text by their stems, which of these are names, and which stand near a word of change."""
+    """The telling words of a text by their stems, which of these are names, and which stand near a word of change.
+
+    ``topics``: those with which it begins.
+    """
 
     words: dict[str, str]
     names: frozenset[str]
     changed: frozenset[str]
+    topics: tuple[str, ...] = ()
 
 
 class Shared(NamedTuple):
     """What an older text and a newer one are both about.
 
     ``share``: of the words of the shorter one, without common ones. ``has_name``: a rare name that has changed.
+    ``has_topic``: one begins with a rare word, the other nearly, and the newer one says that it has changed.
     """
 
     share: float
     has_name: bool
+    has_topic: bool
 
 
 NOTHING: Final = Subject({}, frozenset(), frozenset())
@@ -88,6 +107,7 @@ def subject_of(text: str) -> Subject:
         {stem(word): word for word, tells in zip(words, telling, strict=True) if tells},
         frozenset(names_in(text)),
         frozenset(stem(word) for at, word in enumerate(words) if telling[at] and at in near),
+        tuple([stem(word) for word, tells in zip(words, telling, strict=True) if tells][:_TOPICS]),
     )
 
 
@@ -101,7 +121,15 @@ def shared(
     is_enough = len(both) >= _LEAST_SHARED and shorter >= _LEAST_SHARED
     names = rare & newer.changed & (older.names | newer.names)
     has_name = any(is_very_rare(older.words[stem]) for stem in names if not stem.startswith("#") or is_enough)
-    return Shared(len(rare) / shorter if is_enough else 0.0, has_name)
+    return Shared(
+        len(rare) / shorter if is_enough else 0.0,
+        has_name,
+        has_topic=not (rare & newer.changed).isdisjoint(_topics(older, newer)),
+    )
+
+
+def _topics(one: Subject, other: Subject) -> set[str]:
+    return {*one.topics[:1]}.intersection(other.topics) | {*other.topics[:1]}.intersection(one.topics)
 
 
 def stem(word: str) -> str:
