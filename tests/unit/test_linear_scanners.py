@@ -202,7 +202,18 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.redaction.commands": {
         **dict.fromkeys(("_ADDRESS", "_BEARER", "_COOKIES", "_COOKIE_NAME", "_EVENT", "_KEY_LINE", "_PUTTY"), SEARCHED),
         **dict.fromkeys(
-            ("_KNOWN_COOKIE", "_SESSION", "_NETRC", "_OPENSSL", "_PGPASS", "_INPUT", "_AUTH_PAIR", "_AUTH"), SEARCHED
+            (
+                "_KNOWN_COOKIE",
+                "_SESSION",
+                "_NETRC",
+                "_OPENSSL",
+                "_PGPASS",
+                "_INPUT",
+                "_AUTH_PAIR",
+                "_AUTH",
+                "_ARGUMENT",
+            ),
+            SEARCHED,
         ),
         **dict.fromkeys(("_VARIABLE", "_NO_WORD", "_TOKEN_AS_USER", "_PARAMETERS", "_SECRET_PARAMETER"), SEARCHED),
         **dict.fromkeys(("_BEARER_END", "_COOKIE", "_KEY_END", "_KEY_HEAD", "_KEY_LINES", "_OPTION_END"), MATCHED),
@@ -239,7 +250,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.redaction.labelled_values": {
         **dict.fromkeys(("_VARIABLE", "_MANAGED", "_OF_PARTS", "_LABEL", "_SECTION", "_LIST", "_INSERT"), SEARCHED),
         **dict.fromkeys(("_ALIAS", "_ANCHOR", "_ASKED", "_SAID_KEY", "_BRACED", "_ASKS"), SEARCHED),
-        **dict.fromkeys(("_VALUE_FIRST", "_CHANGED", "_NAMED_BEFORE"), SEARCHED),
+        **dict.fromkeys(("_VALUE_FIRST", "_CHANGED", "_NAMED_BEFORE", "_SHOWN"), SEARCHED),
         **dict.fromkeys(("_ENTRY", "_ITEM", "_SQL_PART", "_ANSWERS"), MATCHED),
         **dict.fromkeys(("_COLUMN", "_TOKEN"), WHOLE),
     },
@@ -248,7 +259,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
             ("_PAIR", "_PIN", "_PASSPHRASE", "_WIFI", "_BLOB", "_LAST_NAME", "_SAID_BEFORE", "_SAID_LAST"), SEARCHED
         ),
         **dict.fromkeys(("_ACCOUNT", "_BOT_TOKEN", "_TO_LOG_IN", "_PAIR_BEFORE", "_OTP", "_RECOVERY"), SEARCHED),
-        **dict.fromkeys(("_LOGGED_IN", "_WHOSE", "_HARDWARE", "_ENTERED"), SEARCHED),
+        **dict.fromkeys(("_LOGGED_IN", "_WHOSE", "_HARDWARE", "_ENTERED", "_DEFAULT_BEFORE"), SEARCHED),
         **dict.fromkeys(("_PASSWORD_NAMED", "_PAT", "_TOLD_LATER", "_NAMED", "_UUID_KEY"), SEARCHED),
         "_VERSIONS": WHOLE,
         **dict.fromkeys(("_USER", "_LINE_END", "_SURE_PAIR", "_CODE", "_GROUPS"), MATCHED),

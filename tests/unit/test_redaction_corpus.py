@@ -39,7 +39,19 @@ from tests.support.told_credentials import (
     RELATIVE,
     UUID_KEYS,
 )
-from tests.support.written_credentials import BLOBS, CLEAN, CODES, FORMS, NOTED, OTHERS, STATED
+from tests.support.written_credentials import (
+    ARGUMENTS,
+    BLOBS,
+    CLEAN,
+    CODES,
+    CONTROLS_OF_CALLS,
+    DEFAULTS,
+    FORMS,
+    NOTED,
+    OTHERS,
+    SHOWN,
+    STATED,
+)
 from tests.support.written_credentials import SHAPES as WRITTEN
 
 OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
@@ -341,8 +353,34 @@ def test_what_people_jot_down_is_replaced() -> None:
 
 @pytest.mark.parametrize(
     "forms",
-    [CLAUSES, IN_MARKS, ASIDES, PARAMETERS, UUID_KEYS, RELATIVE, OWNED, CURRENT, BEFORE_LABELS],
-    ids=["clauses", "marked", "asides", "urls", "uuids", "relative", "owned", "current", "labels"],
+    [
+        CLAUSES,
+        IN_MARKS,
+        ASIDES,
+        PARAMETERS,
+        UUID_KEYS,
+        RELATIVE,
+        OWNED,
+        CURRENT,
+        BEFORE_LABELS,
+        ARGUMENTS,
+        SHOWN,
+        DEFAULTS,
+    ],
+    ids=[
+        "clauses",
+        "marked",
+        "asides",
+        "urls",
+        "uuids",
+        "relative",
+        "owned",
+        "current",
+        "labels",
+        "calls",
+        "shown",
+        "defaults",
+    ],
 )
 def test_what_a_clause_brackets_or_a_url_hold_is_replaced_whole_and_nothing_else(forms: list[tuple[str, str]]) -> None:
     assert len(forms) >= 20
@@ -352,10 +390,11 @@ def test_what_a_clause_brackets_or_a_url_hold_is_replaced_whole_and_nothing_else
         assert clean == form.replace("%s", f"[REDACTED:{kinds[0]}]")
 
 
-@pytest.mark.parametrize("kind", CONTROLS)
+@pytest.mark.parametrize("kind", [*CONTROLS, *CONTROLS_OF_CALLS])
 def test_what_is_said_of_a_password_in_a_clause_brackets_or_a_url_stays(kind: str) -> None:
-    assert len(CONTROLS[kind]) >= 20
-    assert [(text, clean) for text in CONTROLS[kind] if (clean := Redactor().clean(text)[0]) != text] == []
+    texts = (CONTROLS | CONTROLS_OF_CALLS)[kind]
+    assert len(texts) >= 20
+    assert [(text, clean) for text in texts if (clean := Redactor().clean(text)[0]) != text] == []
 
 
 def test_a_password_that_a_statement_sets_is_replaced_whole_and_nothing_else() -> None:

@@ -201,12 +201,17 @@ _AUTH_PAIR = compile_later(
     r"(?:\b(?:auth[\"']?\s{0,3}+[:=]\s{0,3}+(?:\(|(?P<list>\[))|(?:(?:http)?basicauth|passwordauthentication|usernamepasswordcredentials"
     r"|pscredential|networkcredential|(?:smtp|imap|server|mail|ftp|client)\.login)\s{0,3}+\()\s{0,9}+"
     r"|\b(?:getconnection|pdo|mysqli(?:_connect)?|mysql_connect|(?:py)?mysql(?:db)?\.connect|new\s{1,9}sequelize|ftp_login|ssh2_auth_password)"
-    r"\s{0,3}+\([^,()\n]{1,200}+,\s{0,9}+|\b(?:oci_connect|(?:cx_oracle|oracledb)\.connect)\s{0,3}+\(\s{0,9}+)"
+    r"\s{0,3}+\([^,()\n]{1,200}+,\s{0,9}+|\b(?:oci_connect|(?:cx_oracle|oracledb)\.connect)\s{0,3}+\(\s{0,9}+"
+    r"|\b(?P<told>create_(?:super)?user\(\s{0,9}+[^,()\n]{1,200}+,\s{0,9}+|\w{4,16}with_?email_?and_?password\(\s{0,9}+(?:[^,\"'\n]{1,60}+,\s{0,9}+)?"
+    r"|(?:emailauthprovider\.credential|auth\.sign(?:in|up))\(\s{0,9}+))"
     r"(?:(?P<literal>[\"'])[^\"'\s]{1,128}+[\"']|\$?[\w.]{1,64}+)\s{0,9}+,\s{0,9}+[\"'](?P<value>[^\"'\s]{1,256}+)[\"']"
 )
 PAIR_MARKS: Final = (
     "auth",
     "credential",
+    "create_",
+    "emailandpassword",
+    "email_and_password",
     "getconnection",
     "pdo",
     "mysqli",
@@ -218,6 +223,26 @@ PAIR_MARKS: Final = (
     "oci_connect",
 )
 """The literal password in ``auth=("anna", "…")`` and in the constructors of credentials."""
+_ARGUMENT = compile_later(
+    r"(?:\b(?:bcrypt(?:js)?(?:\.(?:hash|compare|gen|check|verify)\w{0,20}|::password\.create)?|hash::(?:make|check)|argon2(?:id)?\.(?:hash|verify)"
+    r"|password_(?:hash|verify)|(?:generate|check|get|make|create)_?password_?hash|(?:pwd_context|password_?hasher|ph)\.(?:hash|verify)"
+    r"|encoder(?:\(\))?\.(?:encode|matches))\s?\(|(?<=passwordencoder)(?:\(\))?\.(?:encode|matches)\("
+    r"|by_?[a-z_]{2,24}\((?:[^()\n]{0,60}?[\W_])?(?:password|passwort|passphrase|kennwort|pwd|mot\sde\spasse|contrase\u00f1a|senha)(?![a-z])[^()\n]{0,40}\)"
+    r"\s?,\s{0,9}(?:\{\s?target:\s?\{\s?value:)?)"
+    r"\s{0,9}b?[\"'`](?P<value>[^\"'`\s]{6,128})[\"'`]"
+)
+ARGUMENT_MARKS: Final = (
+    "bcrypt",
+    "hash",
+    "argon2",
+    "encode",
+    "matches(",
+    "verify",
+    "getby",
+    "findby",
+    "queryby",
+    "by_",
+)
 _VARIABLE = compile_later(
     r"(?:^|[\s'\"`])[A-Z0-9_]{0,64}?(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|PWD|SECRET(?:_KEY)?|TOKEN|API_?KEY|ACCESS_KEY)"
     r"(?:_[A-Z0-9]{1,16})?=([\"']?)([A-Za-z]{8,128}+)\1(?=\s|[\"'`]|\Z)"
@@ -384,8 +409,16 @@ def auth_pairs(plain: str, folded: str) -> Iterator[SecretSpan]:
     """Yield the literal passwords of pairs that a program logs in with: ``auth=("anna", "…")``."""
     for pair in windowed_matches(_AUTH_PAIR, folded, _REACH):
         start, end = pair.span("value")
-        if (is_option_value if pair["literal"] and not pair["list"] else is_spoken_password)(plain[start:end]):
+        sure = pair["literal"] and not (pair["list"] or pair["told"])
+        if (is_option_value if sure else is_spoken_password)(plain[start:end]):
             yield "password", start, end
+
+
+def arguments(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield the literal passwords that a call hashes, or that a test enters into a field named like one."""
+    for call in windowed_matches(_ARGUMENT, folded, _REACH):
+        if is_spoken_password(plain[slice(*call.span("value"))]):
+            yield "password", *call.span("value")
 
 
 def _closed(event: re.Match[str], plain: str, end: int) -> int | None:

@@ -153,6 +153,43 @@ _ALIAS: Final = {
 }
 
 
+_SHOWN = compile_later(
+    r"(?:^|\n)[ \t]{0,8}(?:[^\n]{0,60}?[$#%>\u276f\u279c\u03bb][ \t]{1,3})?(?:sudo\s)?"
+    r"(?:(?:go)?pass\sshow|op\sread|op\sitem\sget(?=[^\n]{0,200}field)"
+    r"|(?:bw|rbw)\sget|lpass\sshow|keepassxc-cli\sshow|secret-tool\slookup|security\sfind-\w{1,12}-password|argocd\sadmin\sinitial-password"
+    r"|kubectl(?=[^\n]{0,300}\.data\.[\w.\\-]{0,30}(?:pass|pwd|token|secret|key))|gcloud\s(?:secrets\sversions\saccess|auth\sprint-\w{1,12}-token)"
+    r"|(?:gh|glab)\sauth\stoken|aws\s(?:secretsmanager\sget-secret-value|ssm\sget-parameter)|az\skeyvault\ssecret\sshow"
+    r"|vault\s(?:kv\sget|read)(?=[^\n]{0,200}-field)|openssl\srand|pwgen|doppler\ssecrets\sget|chamber\sread"
+    r"|(?:cat|terraform\soutput|heroku\sconfig:get|printenv)(?=\s[^\n|]{0,100}(?:secrets/|password|secret|token|api_key)))(?![\w-])"
+    r"(?:[^\n]{0,200}\\\r?\n){0,3}[^\n]{0,400}\r?\n[ \t]{0,8}(?P<value>[^\s]{6,512})[ \t]{0,8}(?=\r?\n|\Z)"
+)
+"""A command that prints a secret, perhaps behind a prompt, and a line of one word below it."""
+SHOWN_MARKS: Final = (
+    *(
+        "pass show",
+        "op read",
+        "op item",
+        "bw get",
+        "lpass",
+        "keepassxc",
+        "secret",
+        "find-",
+        "argocd",
+        "kubectl",
+        "gcloud",
+    ),
+    *("auth token", "vault ", "openssl rand", "pwgen", "ssm get", "password", "token", "chamber read", "api_key"),
+)
+
+
+def shown_values(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield the line below a command that prints a secret: ``pass show nas``, ``openssl rand -hex 16``."""
+    for shown in windowed_matches(_SHOWN, folded, 2 * _REACH):
+        value = plain[slice(*shown.span("value"))]
+        if is_signed_password(value) and not value.isdecimal():
+            yield "password", *shown.span("value")
+
+
 def labelled_values(plain: str, folded: str, names: Sequence[int]) -> Iterator[SecretSpan]:
     """Yield the values below, in and under a name, and those before ``"name": "DB_PASSWORD"``."""
     ascii_only = folded.isascii()

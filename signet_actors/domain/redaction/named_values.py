@@ -91,7 +91,8 @@ def _name_pattern(words: str, said: Said) -> str:
             | (?<=\s)[\u2013\u2022\u00b7-]{{1,2}}(?=\s)|\u2014|[|\u2502]{{1,2}}
             | ,?\s{{0,20}}+["'`]?(?:parameter)?value["'`]?\s{{0,4}}[:=]|--(?:body|value)[ =]|\((?=["'`])
             | \{{(?:[^{{}}]{{0,200}}\s)?default\s{{0,4}}=
-            | (?<=["'`]),(?:[^()"'`\n]{{0,60}}?\bdefault\s?=)?(?=\s?["'`]) | <{{3}}(?=\s?["']?[^\s:"']{{4,64}}["'\s])
+            | (?<=["'`]),(?:[^()"'`\n]{{0,60}}?\bdefault\s?=)?(?=\s?["'`])
+            | ,\swith(?:\s=>|:)(?=\s["'`]) | <{{3}}(?=\s?["']?[^\s:"']{{4,64}}["'\s])
             | (?<=["'`])\)(?:\.(?:fill|type|send_?keys|setvalue|val)\((?=["'`])|\s(?:or|\|\||\?\?)(?=\s["'`]))
             | (?<![\s"'`]),(?>(?:\s{_NAMELY},?)?)(?=\s[^\s,]{{4,64}}(?:,(?:\s|\Z)|\.?\n|\.?\Z))
             | (?<=\s)[(\[](?:(?:{_ADVERBS}|value|default):?(?=\s))?|[\u3010\u300c\u300e\u300a]
@@ -333,7 +334,7 @@ def named_values(plain: str, folded: str, names: Sequence[int], *, joined: bool)
             spoken = password and (until < end or _VALUE_ENDS.match(plain, end) is not None)
             end = secret_end(plain, start, end)
             if option:
-                accept = is_option_value if assigned else is_value
+                accept = is_option_value if assigned and password else is_value
             elif assigned:
                 accept = is_value
             elif sign == "/":

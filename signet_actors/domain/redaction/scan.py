@@ -21,11 +21,13 @@ from signet_actors.domain.redaction import commands, written_credentials
 from signet_actors.domain.redaction.clauses import values_in_clauses, values_of_several
 from signet_actors.domain.redaction.kubernetes import MANIFEST_MARK, manifest_values
 from signet_actors.domain.redaction.labelled_values import (
+    SHOWN_MARKS,
     aliased_values,
     inserted_values,
     keys_by_last_part,
     labelled_values,
     said_keys,
+    shown_values,
 )
 from signet_actors.domain.redaction.letters import PlainText, plain_letters
 from signet_actors.domain.redaction.line_prefixes import without_line_prefixes
@@ -278,6 +280,10 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from commands.password_file_lines(plain)
     if any(mark in folded for mark in commands.PAIR_MARKS):
         yield from commands.auth_pairs(plain, folded)
+    if any(mark in folded for mark in commands.ARGUMENT_MARKS) and "(" in plain:
+        yield from commands.arguments(plain, folded)
+    if "\n" in plain and any(mark in folded for mark in SHOWN_MARKS):
+        yield from shown_values(plain, folded)
     if "=" in plain:
         yield from commands.variables(plain)
 

@@ -87,6 +87,7 @@ _PAIR = {
     )
     for only in (True, False)
 }
+_DEFAULT_BEFORE = compile_later(r"(?<!\w)(?:default|initial|factory|standard)[ -](?:[a-z-]{1,20} )?\Z")
 _SURE_PAIR: Final = compile_later(r"cred|zugangsdaten|anmeldedaten|logindaten|identifiant|inloggegevens")
 """These need no sign before ``admin:Winter2025``."""
 _ACCOUNT = compile_later(
@@ -281,6 +282,8 @@ def pair_values(plain: str, folded: str) -> Iterator[SecretSpan]:
         at = pair.end()
         if pair.start() < done:
             continue
+        default = _DEFAULT_BEFORE.search(folded, max(0, pair.start() - 40), pair.start()) is not None
+        default = default and not plain[at : at + 1].isupper()  # GitHub / Office365
         while user := _USER.match(plain, at):
             start = user.end()
             stop = BARE_STOP.search(plain, start, start + _REACH)
@@ -294,7 +297,11 @@ def pair_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             done = start + len(value)  # further words in the same run are parts of this value
             sure = not loose or (
                 user["loose"] is None
-                and ("@" in user[0] or ((user["glued"] or pair[0].startswith("creds")) and _SURE_PAIR.match(pair[0])))
+                and (
+                    (default and "/" not in value)
+                    or "@" in user[0]
+                    or ((user["glued"] or pair[0].startswith("creds")) and _SURE_PAIR.match(pair[0]))
+                )
             )
             if may_be_value(plain, start, start + len(value)) and (
                 (not blank and (pair["sign"] or user["glued"]) and is_signed_credential(value))
