@@ -596,3 +596,28 @@ def test_a_prompt_can_switch_memory_off_for_its_session(daemon: LiveDaemon) -> N
         body = {"harness": "codex", "sessionKey": plain, "userPrompt": plain}
         assert "switched it off" not in client.post("/api/hooks/user-prompt-submit", body).ok()["inject"], plain
         assert client.get(f"/api/sessions/{quote(plain)}").ok()["bypassed"] is False
+
+
+def test_a_resumed_session_is_told_the_constraints_that_were_stored_since_once(daemon: LiveDaemon) -> None:
+    room = daemon.agent("resumed")
+    known, new = "Never force-push to main", "Never call the billing API from tests"
+    room.remember(f"critical: {known}", project="/srv/ledger")
+    about = {"harness": "claude-code", "sessionKey": "resumed-1", "project": "/srv/ledger"}
+    assert known in room.post("/api/hooks/session-start", about).ok()["inject"]
+
+    def resumed() -> str:
+        inject: str = room.post("/api/hooks/session-start", {**about, "source": "resume"}).ok()["inject"]
+        return inject
+
+    before = resumed()
+    assert known not in before, "the conversation has it"
+    room.remember(f"critical: {new}", project="/srv/ledger")
+    room.remember("critical: Never eat the stock", project="/srv/kitchen")
+    room.remember("The ledger closes at nine", project="/srv/ledger")
+    told = resumed()
+    assert new in told
+    assert "## Active Constraints" in told
+    assert all(text not in told for text in (known, "stock", "closes"))
+    assert resumed() == before, "it is told once"
+    prompt = {**about, "userPrompt": "may I call the billing API from tests?"}
+    assert new not in room.post("/api/hooks/user-prompt-submit", prompt).ok()["inject"]

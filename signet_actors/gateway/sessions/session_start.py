@@ -79,6 +79,8 @@ async def start_reply(call: Call[SessionStartRequest], session: HookSession) -> 
         recovery = (await recovery_of(call, session)).section if source in GOES_ON else ""
         has_tools = await call.state.has_tools(call.request.harness)
         text = f"{TOOLS_BANNER if has_tools else BANNER}\n\n{recovery}".rstrip()
+        if source == "resume":
+            text = await _with_new_constraints(call, session, context, recovery, has_tools=has_tools) or text
         return SessionStartReply(identity=HookIdentity(), inject=text, dynamic_context=text, session_known=True)
     return (await _full_start(call, session, context))[0]
 
@@ -103,6 +105,42 @@ async def start_with_prompt(
     return await _full_start(call.with_request(start), session, context)
 
 
+def _query(call: Call[SessionStartRequest], session: HookSession, context: Context | None) -> FindSessionStart:
+    settings = call.state.config.hooks.session_start
+    return FindSessionStart(
+        read=call.read,
+        now_ms=call.state.clock.wall_ms(),
+        project=call.request.project,
+        former_project=call.former_project,
+        session_key=session.key,
+        without=() if context is None else tuple(context.summary),
+        limit=settings.recall_limit,
+        decay_rate=call.state.config.memory.decay_rate,
+        candidates=settings.candidate_pool_limit,
+        recency_bias=settings.recency_bias,
+    )
+
+
+async def _with_new_constraints(
+    call: Call[SessionStartRequest], session: HookSession, context: Context, recovery: str, *, has_tools: bool
+) -> str:
+    """Return the text for a session that is resumed, with the constraints that it was not told; empty without any."""
+    found = await call.ask_searcher(_query(call, session, context))
+    new = [each for each in found.constraints if context.received.get(each.id) != found.wordings[each.id]]
+    if not new:
+        return ""
+    lines = [_line(found.newer, memory) for memory in new]
+    start = session_start(
+        files=(), constraints=lines, preferred=(), used=(), since=None, recovery=recovery, has_tools=has_tools
+    )
+    rows = [(memory_id, found.wordings[memory_id]) for memory_id in start.whole]
+    by_id = {memory.id: memory for memory in new}
+    ledger = call.state.ledger
+    call.when_sent(lambda: ledger.offer(context, "session_start", by_id, call.request_key, injected=start.whole))
+    call.when_sent(lambda: ledger.record(context, rows, call.request_key))
+    return start.text
+
+
 async def _full_start(
     call: Call[SessionStartRequest], session: HookSession, context: Context | None
 ) -> tuple[SessionStartReply, list[tuple[str, Wording]]]:
@@ -110,20 +148,7 @@ async def _full_start(
     settings = state.config.hooks.session_start
     is_owner = await call.is_owner()  # see ``owner_parts`` of the operation
     found, (files, identity), recovery = await asyncio.gather(
-        call.ask_searcher(
-            FindSessionStart(
-                read=call.read,
-                now_ms=state.clock.wall_ms(),
-                project=request.project,
-                former_project=call.former_project,
-                session_key=session.key,
-                without=() if context is None else tuple(context.summary),
-                limit=settings.recall_limit,
-                decay_rate=state.config.memory.decay_rate,
-                candidates=settings.candidate_pool_limit,
-                recency_bias=settings.recency_bias,
-            )
-        ),
+        call.ask_searcher(_query(call, session, context)),
         asyncio.to_thread(
             _read_workspace,
             state.workspace,
