@@ -46,7 +46,7 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import parse_backup_name, surplus
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ExitCode, InvalidRequest, SignetError, Unavailable
-from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.file_draft import fsync_path
 
 POLL_S = 0.2
 WRITER = (sys.executable, "-P", "-m", "signet_actors.writer")

@@ -301,10 +301,7 @@ class Overrides:
     def apply(self, mapping: dict[str, Any]) -> None:
         """Set the values in the mapping of a configuration."""
         for path, value in self._values:
-            section = mapping
-            for name in path[:-1]:
-                section = section.setdefault(name, {})
-            section[path[-1]] = value
+            _put(mapping, path, value)
 
 
 def measured_mapping(config: Config, overrides: Overrides) -> dict[str, Any]:

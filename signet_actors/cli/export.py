@@ -22,8 +22,7 @@ from signet_actors.cli.invocation import Invocation, command
 from signet_actors.cli.presentation import counted, print_bytes, progress_bar, reporting
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import SignetError
-from signet_actors.runtime.file_draft import FileDraft
-from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.file_draft import FileDraft, fsync_path
 
 PAGE_LINES = 500
 STREAM = os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC

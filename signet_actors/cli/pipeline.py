@@ -28,7 +28,6 @@ from signet_actors.cli.presentation import (
 from signet_actors.cli.proposals import fact_text, print_proposals, print_rejected
 from signet_actors.cli.status import OPTIONAL, duration
 from signet_actors.cli.tables import Column, print_fields, print_records, print_wrapped
-from signet_actors.config.embedding_models import MULTILINGUAL_FILE
 from signet_actors.domain.query_words import words_of
 from signet_actors.domain.stop_words import mostly_foreign
 from signet_actors.errors import Unavailable
@@ -142,7 +141,7 @@ def undo(invocation: Invocation, run_id: str, yes: bool) -> None:
         print_message(f"Run {one_line(run_id)}: {_counts(found.body['run'].get('counts')) or 'nothing'}")
         for one in proposals:
             if one.get("outcome") in {"created", "updated", "deleted"}:
-                print_message(f"  {one_line(one['outcome'])}: {one_line(fact_text(one), 200)}")
+                print_message(f"  {one_line(one['outcome'])}: {one_line(fact_text(one.get('factContent')), 200)}")
         if not ask_confirmation("Undo it?"):
             print_message("Nothing was undone.")
             click.get_current_context().exit(REFUSED)
@@ -434,10 +433,6 @@ def _about(model: dict[str, Any] | None, *, off: bool) -> Iterator[tuple[str, An
 SAMPLE = 200
 """So many of the newest memories show the language."""
 MODELS_OF_ENGLISH = ("auto", "embedded", "minilm")
-
-
-def is_downloaded() -> bool:
-    return MULTILINGUAL_FILE.is_file()
 
 
 def are_mostly_foreign(client: DaemonClient) -> bool:

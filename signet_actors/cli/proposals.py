@@ -51,13 +51,8 @@ def print_rejected(run: Mapping[str, Any]) -> None:
         print_wrapped(f"warning: {warning}", indent=2)
 
 
-def fact_text(proposal: Mapping[str, Any]) -> str:
+def fact_text(text: Any) -> str:
     """Return the proposed fact; a forgotten one is erased."""
-    text = proposal.get("factContent")
-    return "(erased)" if text is None else str(text)
-
-
-def _fact(text: Any) -> str:
     return "(erased)" if text is None else str(text)
 
 
@@ -67,7 +62,7 @@ def _memory(proposal: Mapping[str, Any]) -> Any:
 
 def _fact_cell(proposal: Mapping[str, Any]) -> str | Cell:
     """Return the fact, on a terminal shortened and with the id of its memory below it."""
-    text = fact_text(proposal)
+    text = fact_text(proposal.get("factContent"))
     return Cell(one_line(text, SHOWN_CONTENT_CHARS), one_line(_memory(proposal))) if on_terminal() else text
 
 
@@ -81,7 +76,7 @@ PROPOSALS: Final = (
 )
 REVIEWS: Final = (
     *("id", "review_state", "action", "reason", "memory_id", "current_content"),
-    Column("fact", "fact_content", _fact),
+    Column("fact", "fact_content", fact_text),
 )
 """The columns of a list for review on a pipe."""
 
@@ -130,7 +125,7 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int) ->
                     "current text",
                     item.get("current_content") or ("(nothing yet)" if item.get("action") == "add" else "(deleted)"),
                 ),
-                ("fact", _fact(item.get("fact_content"))),
+                ("fact", fact_text(item.get("fact_content"))),
             )
         )
         click.echo()

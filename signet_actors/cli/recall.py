@@ -188,8 +188,7 @@ def search(invocation: Invocation, words: tuple[str, ...], limit: int, only: dic
     else:
         print_memories(results, scored=True)
         if on_terminal():
-            more = "; there may be more (-n)" if len(results) == limit else ""
-            print_message(f"{len(results)} found{more}")
+            print_message(f"{len(results)} found{MORE if len(results) == limit else ''}")
 
 
 _SCALES = {"keyword": "BM25 {:.2f}", "hint": "{:.2f} of the best match of words", "vector": "cosine {:.3f}"}
@@ -235,20 +234,15 @@ def print_explained_results(results: Sequence[Mapping[str, Any]]) -> None:
 def print_explained_id(explained: Mapping[str, Any]) -> None:
     """Print what became of the memory that the command names; on a pipe to standard error, apart from the rows."""
     with contextlib.nullcontext() if on_terminal() else contextlib.redirect_stdout(sys.stderr):
-        _print_outcome(explained)
-
-
-def _print_outcome(explained: Mapping[str, Any]) -> None:
-    values = {**explained, "filters": ", ".join(map(str, explained.get("filters") or []))}
-    template = _OUTCOMES.get(str(explained.get("outcome")), "{outcome}")
-    print_wrapped(f"{explained.get('id')}: {template.format(**values)}", indent=2)
-    _print_explanation(explained.get("explanation"))
+        values = {**explained, "filters": ", ".join(map(str, explained.get("filters") or []))}
+        template = _OUTCOMES.get(str(explained.get("outcome")), "{outcome}")
+        print_wrapped(f"{explained.get('id')}: {template.format(**values)}", indent=2)
+        _print_explanation(explained.get("explanation"))
 
 
 def _print_explanation(explanation: Mapping[str, Any] | None) -> None:
-    if not explanation:
-        return
-    print_fields(_lines(explanation), indent=3)
+    if explanation:
+        print_fields(_lines(explanation), indent=3)
 
 
 def _lines(explanation: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -57,16 +57,20 @@ class ServiceState:
     has_failed: bool = False
 
 
-class Systemd:
+class _Manager:
+    """Without its ``program``, its units can be read and made, but nothing else."""
+
+    def __init__(self, environ: Mapping[str, str], program: str = "") -> None:
+        self._environ = environ
+        self._program = program
+
+
+class Systemd(_Manager):
     """The manager of the user's services on Linux."""
 
     title = "systemd"
     log_command = "journalctl --user -u signet -n 20"
     name = "signet.service"
-
-    def __init__(self, environ: Mapping[str, str], program: str = "systemctl") -> None:
-        self._environ = environ
-        self._program = program
 
     @property
     def file(self) -> Path:
@@ -175,27 +179,22 @@ class Systemd:
         return [re.sub("%[h%]", lambda match: home if match[0] == "%h" else "%", word) for word in words]
 
 
-class Launchd:
+class Launchd(_Manager):
     """The manager of the user's agents on macOS."""
 
     title = "launchd"
     log_command = "signet logs"
     name = "org.signet.actors"
+    drop_ins = None
 
-    def __init__(self, environ: Mapping[str, str], program: str = "launchctl") -> None:
-        self._environ = environ
-        self._program = program
+    def __init__(self, environ: Mapping[str, str], program: str = "") -> None:
+        super().__init__(environ, program)
         self._domain = f"gui/{os.getuid()}"
 
     @property
     def file(self) -> Path:
         """The property list."""
         return home_of(self._environ) / "Library" / "LaunchAgents" / f"{self.name}.plist"
-
-    @property
-    def drop_ins(self) -> Path | None:
-        """None: launchd has no such files."""
-        return None
 
     @property
     def commands(self) -> list[str]:
@@ -228,11 +227,8 @@ class Launchd:
         if done.returncode:
             return ServiceState(None, "not loaded", starts_by_itself=False)
         said = dict(re.findall(r"^\s{0,40}(state|pid|last exit code) = (\S{1,99})", done.stdout, re.MULTILINE))
-        pid, state, code = (
-            said.get("pid", ""),
-            said.get("state", "unknown"),
-            said.get("last exit code", "0").rstrip(":"),
-        )
+        pid, state = said.get("pid", ""), said.get("state", "unknown")
+        code = said.get("last exit code", "0").rstrip(":")
         has_failed = not pid and code.isdigit() and code != "0"
         return ServiceState(
             int(pid) if pid.isdigit() else None,

@@ -175,14 +175,15 @@ class _Run:
     def offer_languages(self) -> None:
         """Download and configure the multilingual model if most memories are not in English and the user wants it."""
         from signet_actors.cli.config import set_  # noqa: PLC0415 - only for this question
-        from signet_actors.cli.pipeline import MODELS_OF_ENGLISH, are_mostly_foreign, download, is_downloaded  # noqa: PLC0415
+        from signet_actors.cli.pipeline import MODELS_OF_ENGLISH, are_mostly_foreign, download  # noqa: PLC0415
         from signet_actors.cli.third_party_files import MULTILINGUAL_MB  # noqa: PLC0415
+        from signet_actors.config.embedding_models import MULTILINGUAL_FILE  # noqa: PLC0415
         from signet_actors.config.load import load_config  # noqa: PLC0415
 
         if not self.invocation.uses_workspace_daemon:
             return
         provider = load_config(self.invocation.workspace, self.invocation.settings).config.embedding.provider
-        size = "" if is_downloaded() else f" ({MULTILINGUAL_MB} MB are downloaded once)"
+        size = "" if MULTILINGUAL_FILE.is_file() else f" ({MULTILINGUAL_MB} MB are downloaded once)"
         try:
             if provider == "multilingual" and size:
                 question = f"The multilingual model is configured and not there. Get it{size}?"
@@ -206,7 +207,6 @@ class _Run:
     def offer_service(self) -> None:
         """Install the service if there is a service manager and the user wants that."""
         from signet_actors.cli.service import install_service, service_problem  # noqa: PLC0415 - slow
-        from signet_actors.cli.service_managers import service_manager  # noqa: PLC0415 - slow
 
         if not self.invocation.uses_workspace_daemon:
             return
@@ -375,8 +375,7 @@ def _plan(invocation: Invocation, *, data: bool) -> Plan:
         plan.steps.append(step)
     cache = cache_directory(environ)
     if cache.is_dir():
-        text = f"delete {below_home(cache)} (how far imports have come)"
-        plan.steps.append((text, lambda: shutil.rmtree(cache)))
+        plan.steps.append((f"delete {below_home(cache)} (how far imports have come)", lambda: shutil.rmtree(cache)))
     from signet_actors.runtime.messaging.sockets import socket_directory  # noqa: PLC0415 - loads ZeroMQ
 
     sockets = socket_directory(invocation.workspace)  # below /tmp if the path of the workspace is long
@@ -393,7 +392,7 @@ def _plan_data(invocation: Invocation, plan: Plan, *, data: bool) -> None:
     made = _made(places.root)
     if not made:
         return
-    shown, size = (below_home(places.root), size_text(sum(path.lstat().st_size for path in made)))
+    shown, size = below_home(places.root), size_text(sum(path.lstat().st_size for path in made))
     if not data:
         plan.stays.append(f"your memories in {shown} ({size}); `signet uninstall --data` deletes them")
         return

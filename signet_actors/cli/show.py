@@ -73,16 +73,11 @@ def show(invocation: Invocation, memory_id: str, with_history: bool, whole: bool
     given = memory_id
     try:
         memory_id = full_id(client, given, deleted=deleted)
-    except UnusableId:
-        if (session := find_session(client, given)) is None:
-            raise
-        print_session(invocation, client, session)
-        return
-    try:
         with named_if_unknown(memory_id):
             answer = client.get(memory_path(memory_id), includeDeleted=deleted or None, withParts=whole or None)
-    except RequestRefused as refused:
-        if refused.code is not ErrorCode.NOT_FOUND or (session := find_session(client, given)) is None:
+    except (UnusableId, RequestRefused) as error:
+        is_refused = isinstance(error, RequestRefused) and error.code is not ErrorCode.NOT_FOUND
+        if is_refused or (session := find_session(client, given)) is None:
             raise
         print_session(invocation, client, session)
         return

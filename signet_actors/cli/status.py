@@ -215,7 +215,7 @@ def _problems(body: dict[str, Any], *, verbose: bool) -> Iterator[str]:
         yield f"backup: {one_line(retention['backupProblem'])}"
     for finding in retention.get("scrubFindings") or []:
         yield f"damaged: {one_line(finding)}"
-    suspended = (body.get("retention") or {}).get("suspendedReason")
+    suspended = retention.get("suspendedReason")
     if suspended and (verbose or not str(suspended).startswith(FIRST_CLOCK)):
         yield f"retention: {one_line(suspended)}"
     is_starting = any(map(is_optional_start, body.get("actors") or []))

@@ -48,13 +48,7 @@ class AsyncClient(Methods):
         """Raise InvalidRequest for a URL that is none; nothing is sent yet."""
         location = Location(url, workspace)
         self.caller = make_caller(
-            location,
-            limits,
-            token=token,
-            agent=agent,
-            session=session,
-            actor=actor,
-            actor_type=actor_type,
+            location, limits, token=token, agent=agent, session=session, actor=actor, actor_type=actor_type
         )
         self._http = httpx.AsyncClient(transport=transport, **client_options(location))
         self._loop: asyncio.AbstractEventLoop | None = None

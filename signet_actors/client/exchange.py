@@ -21,14 +21,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 
 import signet_actors
-from signet_actors.client.encoding import (
-    JSON,
-    HttpReply,
-    Reply,
-    encode_body,
-    encode_target,
-    read_reply,
-)
+from signet_actors.client.encoding import JSON, HttpReply, Reply, encode_body, encode_target, read_reply
 from signet_actors.client.errors import ClientError, DaemonUnreachable, NoReply, TemporarilyRefused
 from signet_actors.client.location import ADVICE, Location
 from signet_actors.config.daemon_address import Address, owner_token

@@ -27,8 +27,7 @@ class SessionStartConfig(Struct, frozen=True, rename="camel"):
         24_000
     )
     recency_bias: Annotated[
-        float,
-        ranged(0.0, 1.0, "How much the age of a memory counts for its place, instead of its importance"),
+        float, ranged(0.0, 1.0, "How much the age of a memory counts for its place, instead of its importance")
     ] = 0.0
     include_identity: Annotated[
         bool, described("Include `AGENTS.md`, `SOUL.md`, `IDENTITY.md`, `USER.md` and `MEMORY.md` of the workspace")
@@ -60,8 +59,7 @@ class PreCompactionConfig(Struct, frozen=True, rename="camel"):
     include_recent_memories: Annotated[bool, described("Show it memories that need not be stored again")] = True
     memory_limit: Annotated[int, ranged(1, 100, "Maximum number of these memories")] = 10
     summary_guidelines: Annotated[
-        str,
-        text("What to store, on one line; empty means the built-in guidelines", chars=MAX_GUIDELINES_CHARS),
+        str, text("What to store, on one line; empty means the built-in guidelines", chars=MAX_GUIDELINES_CHARS)
     ] = ""
 
 

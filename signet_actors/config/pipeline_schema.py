@@ -90,8 +90,7 @@ class ExtractionConfig(Struct, frozen=True, rename="camel"):
     ] = True
     concurrency: Annotated[int, ranged(1, 64, "Concurrent calls per process; more wait")] = 2
     daily_call_limit: Annotated[
-        int,
-        ranged(0, 1_000_000_000, "Calls per day; 0 means no limit for a server on this machine, else 2000"),
+        int, ranged(0, 1_000_000_000, "Calls per day; 0 means no limit for a server on this machine, else 2000")
     ] = 0
     daily_token_limit: Annotated[
         int,
@@ -230,8 +229,7 @@ class SignificanceConfig(Struct, frozen=True, rename="camel"):
     ] = True
     min_turns: Annotated[int, ranged(1, 100, "Turns of substance from which a session is summarized")] = 5
     min_entity_overlap: Annotated[
-        int,
-        ranged(0, 100, "Known entities from which a session is summarized; none are known yet, so only 0 matters"),
+        int, ranged(0, 100, "Known entities from which a session is summarized; none are known yet, so only 0 matters")
     ] = 1
     novelty_threshold: Annotated[
         float, ranged(0.0, 1.0, "Novelty, compared with the agent's last sessions, from which a session is summarized")
@@ -347,13 +345,11 @@ class SynthesisConfig(Struct, frozen=True):
     """
 
     harness: Annotated[
-        str,
-        text("Who makes `MEMORY.md`: `daemon`, or the name of a harness, which then asks for the prompt", least=1),
+        str, text("Who makes `MEMORY.md`: `daemon`, or the name of a harness, which then asks for the prompt", least=1)
     ] = "daemon"
     model: Annotated[str, text("Model that the harness is told to use; the daemon does not use it")] = ""
     schedule: Annotated[
-        SynthesisSchedule,
-        described("How often it is made anew if memories have changed; `on-demand`: on request only"),
+        SynthesisSchedule, described("How often it is made anew if memories have changed; `on-demand`: on request only")
     ] = "daily"
     max_tokens: Annotated[int, ranged(200, 16_000, "Maximum length of the text")] = 4000
 

@@ -57,11 +57,7 @@ def _weaker_pipeline(was: PipelineV2Config, now: PipelineV2Config) -> Iterator[t
         ("mutationsFrozen", was.mutations_frozen, now.mutations_frozen),
         ("shadowMode", was.shadow_mode, now.shadow_mode),
         ("autonomous.frozen", was.autonomous.frozen, now.autonomous.frozen),
-        (
-            "semanticContradictionEnabled",
-            was.semantic_contradiction_enabled,
-            now.semantic_contradiction_enabled,
-        ),
+        ("semanticContradictionEnabled", was.semantic_contradiction_enabled, now.semantic_contradiction_enabled),
     ):
         yield name, before and not after
     yield "extraction.minConfidence", now.extraction.min_confidence < was.extraction.min_confidence

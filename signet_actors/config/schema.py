@@ -113,11 +113,7 @@ class SearchConfig(Struct, frozen=True):
     ] = 0.5
     min_score: Annotated[
         float,
-        ranged(
-            0.0,
-            1.0,
-            "Results that match less are dropped, unless a row beside them in a conversation passes",
-        ),
+        ranged(0.0, 1.0, "Results that match less are dropped, unless a row beside them in a conversation passes"),
     ] = 0.1
     pool: Annotated[int, ranged(10, 2000, "Candidates that each search leg contributes to the fusion")] = 200
     token_similarity: Annotated[
@@ -166,12 +162,7 @@ class RetentionConfig(Struct, frozen=True, rename="camel"):
         30 * DAY_MS
     )
     session_retention_ms: Annotated[
-        int,
-        ranged(
-            HOUR_MS,
-            3650 * DAY_MS,
-            "The record of what a session received is deleted after this time",
-        ),
+        int, ranged(HOUR_MS, 3650 * DAY_MS, "The record of what a session received is deleted after this time")
     ] = 14 * DAY_MS
     session_memory_retention_ms: Annotated[
         int,
@@ -182,8 +173,7 @@ class RetentionConfig(Struct, frozen=True, rename="camel"):
         ),
     ] = 90 * DAY_MS
     transcript_retention_ms: Annotated[
-        int,
-        ranged(HOUR_MS, 3650 * DAY_MS, "The transcript of a session is deleted this long after its last new turn"),
+        int, ranged(HOUR_MS, 3650 * DAY_MS, "The transcript of a session is deleted this long after its last new turn")
     ] = 3650 * DAY_MS
 
 
@@ -218,8 +208,7 @@ class GatewayConfig(Struct, frozen=True, rename="camel"):
         ),
     ] = DEFAULT_HOST
     port: Annotated[
-        int,
-        ranged(0, 65_535, "Port that the daemon listens on; 0 picks a free one and writes it to `.daemon/address`"),
+        int, ranged(0, 65_535, "Port that the daemon listens on; 0 picks a free one and writes it to `.daemon/address`")
     ] = DEFAULT_PORT
     max_body_bytes: Annotated[int, ranged(KIB, 64 * MIB, "A larger request body is answered with 413")] = 4 * MIB
     max_header_bytes: Annotated[int, ranged(KIB, 256 * KIB, "Larger request headers are answered with 431")] = 16 * KIB
@@ -243,10 +232,7 @@ class GatewayConfig(Struct, frozen=True, rename="camel"):
             description="Host names accepted besides the loopback names (protection against DNS rebinding)",
         ),
     ] = ()
-    require_owner: Annotated[
-        bool,
-        described("Owner-only requests need the token in `.daemon/owner-token`"),
-    ] = False
+    require_owner: Annotated[bool, described("Owner-only requests need the token in `.daemon/owner-token`")] = False
     confirm_ttl_ms: Annotated[
         int, ranged(SECOND_MS, HOUR_MS, "The confirmation token of a bulk forget expires after this time")
     ] = 5 * MINUTE_MS
@@ -314,8 +300,7 @@ class HarnessFilesConfig(Struct, frozen=True):
     """The identity files in the files of connected harnesses. Source: architecture.txt "How It Works"."""
 
     sync: Annotated[
-        bool,
-        described("Keep the identity files in the instructions of connected harnesses, too; false takes them out"),
+        bool, described("Keep the identity files in the instructions of connected harnesses, too; false takes them out")
     ] = True
 
 

@@ -57,18 +57,7 @@ _SYSTEM_DIRECTORIES: Final = (
 )
 """System directories, which cannot be a workspace: it needs a directory of its own, because its mode is set to 0700."""
 
-_SYSTEM_TREES: Final = (
-    "/bin",
-    "/boot",
-    "/etc",
-    "/lib",
-    "/lib64",
-    "/proc",
-    "/sbin",
-    "/sys",
-    "/usr",
-    "/System",
-)
+_SYSTEM_TREES: Final = ("/bin", "/boot", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr", "/System")
 """System directories whose subdirectories cannot be a workspace either, because they contain no user data."""
 
 

@@ -211,11 +211,7 @@ class Spool:
             return
 
     def drain(
-        self,
-        send: Callable[[str, dict[str, Any], str], int],
-        *,
-        most: int,
-        destinations: Collection[str] = ("",),
+        self, send: Callable[[str, dict[str, Any], str], int], *, most: int, destinations: Collection[str] = ("",)
     ) -> None:
         """Send the due requests for these destinations, at most ``most``: path, body, and the harness that reported.
 

@@ -26,16 +26,7 @@ from signet_actors.domain.session_inject import harmless
 from signet_actors.domain.timestamps import local_time
 from signet_actors.errors import CHUNK_EXISTS, ErrorCode, InvalidRequest, SignetError
 from signet_actors.features.checkpoints.api import LIST_SESSION
-from signet_actors.mcp.declared import (
-    CACHE_MS,
-    INSTRUCTIONS,
-    MEMORY_URI,
-    NAME,
-    PROMPT,
-    SESSION_URI,
-    TITLE,
-    listed,
-)
+from signet_actors.mcp.declared import CACHE_MS, INSTRUCTIONS, MEMORY_URI, NAME, PROMPT, SESSION_URI, TITLE, listed
 from signet_actors.operations.memories import GET_MEMORY
 from signet_actors.operations.operation import Operation, Tool
 from signet_actors.operations.recall import RECALL

@@ -66,7 +66,7 @@ def for_event_loop(embedder: Embedder) -> AsyncEmbedder:
 
 
 def _ollama(config: EmbeddingConfig) -> RemoteEmbedder:
-    from signet_actors.providers.ollama_embedding import OllamaEmbeddingClient  # noqa: PLC0415 - imported only if it is chosen
+    from signet_actors.providers.embedding_servers import OllamaEmbeddingClient  # noqa: PLC0415 - imported only if it is chosen
 
     model = config.model or default_model(config.provider)
     _check_width(config, model)
@@ -78,8 +78,8 @@ def _ollama(config: EmbeddingConfig) -> RemoteEmbedder:
 
 
 def _openai(config: EmbeddingConfig, environment: Mapping[str, str]) -> RemoteEmbedder:
+    from signet_actors.providers.embedding_servers import OpenAiEmbeddingClient  # noqa: PLC0415 - imported only if it is chosen
     from signet_actors.providers.llm.openai_compatible import key_from  # noqa: PLC0415 - imported only if it is chosen
-    from signet_actors.providers.openai_embedding import OpenAiEmbeddingClient  # noqa: PLC0415 - imported only if it is chosen
 
     if not config.model:
         raise ConfigError("embedding.model: the provider openai needs a model, for example text-embedding-3-small")

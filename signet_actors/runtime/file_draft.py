@@ -12,8 +12,6 @@ import stat
 from pathlib import Path
 from typing import BinaryIO, Self, cast
 
-from signet_actors.runtime.fsync import fsync_path
-
 
 class FileDraft:
     """A new file beside ``target``, readable by its owner only, which ``replace`` renames to ``target``.
@@ -78,3 +76,12 @@ def replace_file(target: Path, content: bytes, *, durable: bool = True, keep_mod
         draft.replace()
     if durable:
         fsync_path(target.parent)
+
+
+def fsync_path(path: Path) -> None:
+    """Flush the file's content, or a directory's entries, to disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

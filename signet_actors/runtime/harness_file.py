@@ -16,8 +16,7 @@ from typing import Final
 from signet_actors.config.regular_file import read_regular
 from signet_actors.domain.identity_block import DamagedMarks, block_in, with_block, without_block
 from signet_actors.errors import ConfigError
-from signet_actors.runtime.file_draft import FileDraft, replace_file
-from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.file_draft import FileDraft, fsync_path, replace_file
 
 BACKUP_ENDING: Final = ".before-signet"
 MISSING_ENDING: Final = ".missing-before-signet"

@@ -30,8 +30,7 @@ from signet_actors.domain.timestamps import iso
 from signet_actors.errors import CheckIncomplete, ConfigError, ExitCode, ForeignDatabase, WorkspaceLocked
 from signet_actors.features.checkpoints import writes as checkpoints
 from signet_actors.features.session_scores import writes as scores
-from signet_actors.runtime.file_draft import FileDraft
-from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.file_draft import FileDraft, fsync_path
 from signet_actors.runtime.processes.parent_death import die_with_supervisor, supervisor_is_alive
 from signet_actors.runtime.supervision.workspace_lock import FileLock, WorkspaceLock
 from signet_actors.runtime.sync_points import sync_point

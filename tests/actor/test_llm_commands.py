@@ -18,9 +18,7 @@ from typing import TypeVar
 import pytest
 
 from signet_actors.errors import ProviderError, ProviderErrorKind
-from signet_actors.providers.llm.claude_code import ClaudeCodeProvider
-from signet_actors.providers.llm.cli_provider import CliProvider
-from signet_actors.providers.llm.opencode import OpencodeProvider
+from signet_actors.providers.llm.cli_provider import ClaudeCodeProvider, CliProvider, OpencodeProvider
 from signet_actors.providers.llm.provider import Generated
 from tests.support.open_files import open_files
 from tests.support.scripted_provider import CliFault, FakeCli, kill_all

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import runpy
 
-from signet_actors.runtime.supervision import child_exit
+from signet_actors.runtime.supervision import children
 from signet_actors.runtime.supervision.restart_policy import CrashHistory, Restart, RestartPolicy
 
 
@@ -16,5 +16,5 @@ def at_once(
 
 
 if __name__ == "__main__":
-    child_exit.decide_restart = at_once  # type: ignore[assignment]
+    children.decide_restart = at_once  # type: ignore[assignment]
     runpy.run_module("tests.support.echo_tree", run_name="__main__")

@@ -11,7 +11,7 @@ import pytest
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.message import Failure
 from signet_actors.runtime.messaging.async_client import FutureRequest, RequestTracker
-from signet_actors.runtime.supervision import child_exit
+from signet_actors.runtime.supervision import children
 from signet_actors.runtime.supervision.restart_policy import CrashHistory, Restart
 from signet_actors.store.writes.leases import ActiveLease
 from signet_actors.writer import group_commit, idempotency
@@ -90,7 +90,7 @@ def refusal_after_commit(patch: Patch) -> str:
 
 def no_backoff(patch: Patch) -> str:
     """Whatever dies is started again at once, for ever."""
-    patch.setattr(child_exit, "decide_restart", lambda *_a, **_k: Restart(CrashHistory(), 0))
+    patch.setattr(children, "decide_restart", lambda *_a, **_k: Restart(CrashHistory(), 0))
     return "a restart storm"
 
 

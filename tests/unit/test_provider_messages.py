@@ -16,7 +16,7 @@ from signet_actors.domain.providers import NO_PROVIDER, CircuitState, OutcomeCou
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.operations.embeddings import Tracker
 from signet_actors.providers.llm.breaker import BreakerPolicy, CircuitBreaker
-from signet_actors.providers.llm.claude_code import ClaudeCodeProvider
+from signet_actors.providers.llm.cli_provider import ClaudeCodeProvider
 from signet_actors.providers.llm.guarded import CallOutcome, CallOutcomes
 from signet_actors.providers.llm.ollama import DEFAULT_ENDPOINT, DEFAULT_MODEL
 

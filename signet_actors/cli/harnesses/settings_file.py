@@ -20,8 +20,7 @@ from typing import Any, Protocol
 from signet_actors.cli.harnesses.json_text import InvalidText
 from signet_actors.config.regular_file import read_regular
 from signet_actors.errors import ConfigError
-from signet_actors.runtime.file_draft import FileDraft
-from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.file_draft import FileDraft, fsync_path
 from signet_actors.runtime.harness_file import BACKUP_ENDING, MISSING_ENDING
 
 MAX_BYTES = 64 << 20

@@ -52,7 +52,7 @@ def _of_database(path: Path) -> Iterator[PastSession]:
         for table, row in each_row(path, ("session", "message", "part")):
             if row is None:
                 continue
-            data = _decoded(row.get("data"))
+            data = _decoded(str(row.get("data")).encode("utf-8", "replace"))
             if table == "session":
                 found.append(row)
             elif table == "message":
@@ -136,14 +136,13 @@ def _ms(value: Any) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def _decoded(value: Any) -> dict[str, Any]:
-    decoded = decode_json_text(value.encode("utf-8", "replace")) if isinstance(value, str) else None
+def _decoded(text: bytes) -> dict[str, Any]:
+    decoded = decode_json_text(text)
     return decoded if isinstance(decoded, dict) else {}
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        decoded = decode_json_text(path.read_bytes())
+        return _decoded(path.read_bytes())
     except OSError:
         return {}
-    return decoded if isinstance(decoded, dict) else {}

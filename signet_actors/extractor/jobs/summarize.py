@@ -34,8 +34,7 @@ from signet_actors.extractor.session_samples import read_sample
 from signet_actors.protocol.leases import CompleteJob
 from signet_actors.protocol.pipeline import JobMemory
 from signet_actors.protocol.session_summaries import RecordNote, StoreSummary
-from signet_actors.runtime.file_draft import FileDraft
-from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.file_draft import FileDraft, fsync_path
 from signet_actors.runtime.local_zone import LOCAL_ZONE
 from signet_actors.runtime.sync_points import sync_point
 

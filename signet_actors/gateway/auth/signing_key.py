@@ -15,8 +15,7 @@ import stat
 from pathlib import Path
 
 from signet_actors.errors import ConfigError
-from signet_actors.runtime.file_draft import FileDraft
-from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.file_draft import FileDraft, fsync_path
 
 KEY_BYTES = 32
 

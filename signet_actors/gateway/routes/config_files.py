@@ -27,8 +27,7 @@ from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations import config_files as api
 from signet_actors.operations.request_fields import NoFields
-from signet_actors.runtime.file_draft import FileDraft
-from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.file_draft import FileDraft, fsync_path
 from signet_actors.runtime.messaging.requests import mark_sent
 
 if TYPE_CHECKING:

@@ -30,8 +30,7 @@ from signet_actors.domain.timestamps import iso
 from signet_actors.domain.working_memory import for_session, joined, own_part, split
 from signet_actors.errors import ConfigError, Conflict, ErrorCode, InvalidRequest, SignetError
 from signet_actors.operations.synthesis import FileVersion
-from signet_actors.runtime.file_draft import FileDraft, replace_file
-from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.file_draft import FileDraft, fsync_path, replace_file
 from signet_actors.runtime.harness_file import BYTE_ORDER_MARK
 from signet_actors.runtime.identity_files import is_directory_name, read_prose
 from signet_actors.runtime.sync_points import sync_point

@@ -1,4 +1,12 @@
-"""The common part of all command-line models: find the program, run it, and interpret how it ended."""
+"""Models of command-line programs, Claude Code and opencode: find the program, run it, and interpret how it ended.
+
+Source: memory-pipeline.txt "Provider Abstraction" (ClaudeCodeProvider), "Configuration Reference"
+(extraction.provider); docs/decisions.md 18 and 19; opencode's manual, "CLI" and "Config".
+Departs: the prompt is passed by stdin, not as an argument (see ``cli_process``); tools, hooks, MCP servers, sharing and
+updates are switched off, because the text of a memory must not trigger actions, and because this daemon's own hooks
+would turn each answer into new memories. The timeout is ``extraction.timeout``, as for all providers, not 60 s. No
+option prevents that opencode stores a session for each call, so ``signet backfill`` and the plugin leave these out.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from signet_actors.domain.extraction.answers import AnswerFormat
-from signet_actors.domain.transcripts.opencode import OWN_DIRECTORY
+from signet_actors.domain.transcripts.opencode import OWN_DIRECTORY, OWN_TITLE
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.llm.cli_process import CliCommand, CliOutcome, Ending, clean_environment, run_cli
 from signet_actors.providers.llm.provider import MAX_ANSWER_BYTES, Availability, Generated, estimated_tokens
@@ -22,6 +30,11 @@ _QUOTED_BYTES: Final = 4096
 _CANNOT_RUN: Final = frozenset({126, 127})
 _UNAUTHORIZED: Final = re.compile(r"(?i)log ?in|logged|api key|authenticat|unauthori[sz]ed|credit|billing|forbidden")
 _RATE_LIMITED: Final = re.compile(r"(?i)(usage|rate|session|weekly|hour) limit|limit reached|quota|overloaded|too many")
+_CLAUDE_MODEL: Final = "haiku"
+_CLAUDE_SETTINGS: Final = '{"disableAllHooks":true}'
+_OPENCODE_CONFIG: Final = (
+    '{"permission":{"*":"deny","edit":"deny","bash":"deny","webfetch":"deny"},"share":"disabled","autoupdate":false}'
+)
 
 
 class CliProvider:
@@ -136,6 +149,44 @@ class CliProvider:
             with contextlib.suppress(OSError):
                 self._directory = Path(tempfile.mkdtemp(prefix=OWN_DIRECTORY))
         return self._directory or Path("/")
+
+
+class ClaudeCodeProvider(CliProvider):
+    """One model through ``claude -p``, charged to the user's subscription or key."""
+
+    def __init__(self, model: str, environment: Mapping[str, str], key_variable: str = "") -> None:
+        model = model or _CLAUDE_MODEL
+        super().__init__(
+            "claude-code",
+            "claude",
+            model,
+            (
+                *("-p", f"--model={model}", "--no-session-persistence", "--output-format", "text"),
+                *("--settings", _CLAUDE_SETTINGS, "--strict-mcp-config", "--tools", ""),
+            ),
+            environment=environment,
+            key_variable=key_variable,
+            passed_on=("CLAUDE_CONFIG_DIR",),
+            settings={"DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1"},
+        )
+
+
+class OpencodeProvider(CliProvider):
+    """One model through ``opencode run``; without a model, the one in opencode's own configuration."""
+
+    def __init__(self, model: str, environment: Mapping[str, str], key_variable: str = "") -> None:
+        # A fixed title saves the model call that would generate one, and tells these sessions from a person's.
+        chosen = (f"--model={model}",) if model else ()
+        super().__init__(
+            "opencode",
+            "opencode",
+            model or "default",
+            ("run", *chosen, "--title", OWN_TITLE, "--format", "default"),
+            environment=environment,
+            key_variable=key_variable,
+            passed_on=("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"),
+            settings={"OPENCODE_CONFIG_CONTENT": _OPENCODE_CONFIG, "OPENCODE_DISABLE_AUTOUPDATE": "1"},
+        )
 
 
 def _error_kind(exit_code: int, said: str) -> ProviderErrorKind:

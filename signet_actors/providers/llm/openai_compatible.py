@@ -90,11 +90,7 @@ class OpenAiCompatibleProvider:
     async def _generate(
         self, prompt: str, max_tokens: int | None, wanted: AnswerFormat | None, timeout_ms: int
     ) -> Generated:
-        body: dict[str, Any] = {
-            "model": self.model,
-            "messages": [{"role": "user", "content": prompt}],
-            "stream": False,
-        }
+        body: dict[str, Any] = {"model": self.model, "messages": [{"role": "user", "content": prompt}], "stream": False}
         if max_tokens is not None:
             body[self.limit_field] = max_tokens
         if wanted is not None:

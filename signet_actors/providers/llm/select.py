@@ -22,11 +22,10 @@ from signet_actors.config.pipeline_schema import ExtractionConfig
 from signet_actors.domain.providers import NO_PROVIDER, DailyLimits, Selection
 from signet_actors.errors import ProviderError
 from signet_actors.providers.llm.breaker import BreakerPolicy
-from signet_actors.providers.llm.claude_code import ClaudeCodeProvider
+from signet_actors.providers.llm.cli_provider import ClaudeCodeProvider, OpencodeProvider
 from signet_actors.providers.llm.guarded import GuardLimits
 from signet_actors.providers.llm.ollama import DEFAULT_MODEL, OllamaProvider, how_to_start, local_end, server_address
 from signet_actors.providers.llm.openai_compatible import OpenAiCompatibleProvider, key_from
-from signet_actors.providers.llm.opencode import OpencodeProvider
 from signet_actors.providers.llm.provider import Availability, LlmProvider
 
 PAID_CALLS_A_DAY: Final = 2000

@@ -17,7 +17,7 @@ from signet_actors.protocol.message import Failure
 from signet_actors.protocol.session_summaries import DropNotes, FindForgottenNotes, ForgottenNote
 from signet_actors.retention.writer_ref import ASK_TIMEOUT_MS, WriterRef
 from signet_actors.runtime.clock import Clock
-from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.file_draft import fsync_path
 from signet_actors.runtime.sync_points import sync_point
 
 if TYPE_CHECKING:

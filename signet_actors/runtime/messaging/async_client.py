@@ -355,14 +355,6 @@ def connect_peer(
 
     link = PeerLink(clock, message_factory, lambda: connect(receive), probe=probe)
     tracker = RequestTracker(
-        loop,
-        clock,
-        message_factory,
-        send,
-        counters,
-        peer=peer,
-        max_items=max_items,
-        max_bytes=max_bytes,
-        resend=resend,
+        loop, clock, message_factory, send, counters, peer=peer, max_items=max_items, max_bytes=max_bytes, resend=resend
     )
     return tracker, link

@@ -98,13 +98,7 @@ class BusClient(AsyncProcess):
     ``latency`` holds the duration of requests by peer, whatever their outcome; requests refused at once are not in it.
     """
 
-    def __init__(
-        self,
-        boot: ChildContext,
-        clock: Clock,
-        log: FilteringBoundLogger,
-        rng: random.Random,
-    ) -> None:
+    def __init__(self, boot: ChildContext, clock: Clock, log: FilteringBoundLogger, rng: random.Random) -> None:
         super().__init__(boot, clock, log, rng)
         self.latency = {peer: Histogram() for peer in ("writer", "searcher", "retention", "extractor", "decider")}
         self._outcomes = {"writer": Outcomes(clock, "writes"), "searcher": Outcomes(clock, "reads")}
@@ -161,12 +155,7 @@ class BusClient(AsyncProcess):
         }
 
     async def ask_writer(
-        self,
-        request: Request[R],
-        *,
-        trace_id: str,
-        timeout_ms: int | None = None,
-        frames: Sequence[bytes] = (),
+        self, request: Request[R], *, trace_id: str, timeout_ms: int | None = None, frames: Sequence[bytes] = ()
     ) -> R:
         """Return the writer's reply; what it reports is on disk.
 
@@ -210,12 +199,7 @@ class BusClient(AsyncProcess):
         return False
 
     async def ask_searcher(
-        self,
-        request: Request[R],
-        *,
-        trace_id: str,
-        timeout_ms: int | None = None,
-        frames: Sequence[bytes] = (),
+        self, request: Request[R], *, trace_id: str, timeout_ms: int | None = None, frames: Sequence[bytes] = ()
     ) -> tuple[R, list[bytes]]:
         """Return a searcher's reply and its raw frames; raises Busy, Unavailable, or SignetError with its own code."""
         timeout = self.config.searcher.read_timeout_ms if timeout_ms is None else timeout_ms

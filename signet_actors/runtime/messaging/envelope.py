@@ -74,15 +74,7 @@ class MessageFactory:
     def header(self, message_id: str, trace_id: str, deadline_ns: int, attempt: int = 1) -> bytes:
         """Return an encoded header."""
         return encode_frame(
-            Header(
-                message_id,
-                trace_id,
-                self.name,
-                self.incarnation,
-                deadline_ns,
-                attempt,
-                self.boot_id,
-            )
+            Header(message_id, trace_id, self.name, self.incarnation, deadline_ns, attempt, self.boot_id)
         )
 
     def tell(self, body: msgspec.Struct, trace_id: str = "") -> list[bytes]:

@@ -19,16 +19,7 @@ import zmq
 
 from signet_actors.config.schema import Config
 from signet_actors.errors import ExitCode
-from signet_actors.protocol.control import (
-    UP,
-    Drain,
-    Exiting,
-    GetTree,
-    Heartbeat,
-    Ready,
-    Starting,
-    TreeChanged,
-)
+from signet_actors.protocol.control import UP, Drain, Exiting, GetTree, Heartbeat, Ready, Starting, TreeChanged
 from signet_actors.runtime.clock import Clock, next_heartbeat_ns
 from signet_actors.runtime.logging.configuration import set_level
 from signet_actors.runtime.logging.throttle import LogThrottle

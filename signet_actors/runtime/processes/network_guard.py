@@ -12,14 +12,7 @@ import sys
 from typing import Any
 
 _NETWORK_FAMILIES = frozenset({socket.AF_INET, socket.AF_INET6})
-_LOOKUPS = frozenset(
-    {
-        "socket.getaddrinfo",
-        "socket.gethostbyname",
-        "socket.gethostbyaddr",
-        "socket.getnameinfo",
-    }
-)
+_LOOKUPS = frozenset({"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"})
 _ADDRESSED = frozenset({"socket.bind", "socket.connect", "socket.sendto", "socket.sendmsg"})
 
 

@@ -1,19 +1,27 @@
 """The children of the tree: their specification, their start groups and their current state.
 
-This module only holds state. ``supervisor.py`` decides what to do, ``child_process.py`` acts on processes.
+Their state, and what an exit means. ``supervisor.py`` decides what to do, ``child_process.py`` acts on processes.
 
-Source: docs/reliability.md "Supervision policy"; Erlang/OTP, child specifications.
+Source: docs/reliability.md "Supervision policy", R9; Erlang/OTP, child specifications.
 """
 
 from __future__ import annotations
 
+import random
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from signet_actors.config.schema import Config
+from signet_actors.config.schema import Config, RestartBudget, SupervisionConfig
 from signet_actors.protocol.control import STARTING, UP, ChildState, Exiting, FileIdentity, TreeChanged
 from signet_actors.runtime.supervision.child_process import ChildProcess
-from signet_actors.runtime.supervision.restart_policy import CrashHistory
+from signet_actors.runtime.supervision.restart_policy import (
+    CrashHistory,
+    GiveUp,
+    Restart,
+    RestartPolicy,
+    decide_restart,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +117,31 @@ class Child:
         self.counters = {}
         self.progress = None
         self.last_seen_ns = now_ns
+
+    def exit_cause(self, code: int) -> tuple[int, str, str]:
+        """Return the exit code that counts, what the child said of its exit (may be empty), and the cause in words.
+
+        ``code`` is negative for a signal. An announced exit code counts, however the process ended.
+        """
+        notice = self.exit_notice.detail if self.exit_notice is not None else ""
+        if self.kill_reason:
+            how = self.kill_reason
+        elif code < 0:
+            how = f"was killed by {signal.Signals(-code).name}"
+        else:
+            how = f"exited with {code}"
+        if code < 0 and self.exit_notice is not None:
+            code = self.exit_notice.code
+            how = f"{how} while exiting with {code}"
+        return code, notice, f"{how}: {notice}" if notice else how
+
+    def decide_restart(self, limits: SupervisionConfig, *, now_ms: int, rng: random.Random) -> Restart | GiveUp:
+        """Return whether and when the child is restarted, by the budget of its role."""
+        budget = getattr(limits.budgets, self.spec.role, RestartBudget())
+        policy = RestartPolicy(
+            budget.restarts, budget.window_ms, limits.backoff_min_ms, limits.backoff_max_ms, limits.settled_ms
+        )
+        return decide_restart(policy, self.crash_history, now_ms=now_ms, ready_at_ms=self.ready_ms, rng=rng)
 
     def kill(self, why: str) -> None:
         """Kill the process; ``why`` is what its exit is told by."""

@@ -42,7 +42,6 @@ from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.logging.configuration import set_level
 from signet_actors.runtime.processes.child_context import ChildContext, encode_context
 from signet_actors.runtime.processes.signals import has_terminal, read_pending
-from signet_actors.runtime.supervision.child_exit import decide_child_restart, exit_cause
 from signet_actors.runtime.supervision.child_process import ChildProcess
 from signet_actors.runtime.supervision.children import Child, Children, ChildSpec
 from signet_actors.runtime.supervision.control_socket import ControlMessage, ControlSocket
@@ -306,7 +305,7 @@ class Supervisor:
 
     def _on_exit(self, child: Child, code: int) -> None:
         sync_point("supervisor.on_child_exit")
-        code, notice, cause = exit_cause(child, code)
+        code, notice, cause = child.exit_cause(code)
         self._changed = True
         if self._drain is not None or child.stop_deadline_ns is not None or not child.wanted:
             child.state = STOPPING
@@ -333,7 +332,7 @@ class Supervisor:
 
     def _restart_or_give_up(self, child: Child, cause: str) -> None:
         now_ms = self._clock.monotonic_ns() // _MS
-        decision = decide_child_restart(child, self.config.supervision, now_ms=now_ms, rng=self._rng)
+        decision = child.decide_restart(self.config.supervision, now_ms=now_ms, rng=self._rng)
         early = decision.history.in_a_row > 0
         child.crash_history = decision.history
         child.detail = cause

@@ -21,7 +21,7 @@ import apsw
 
 from signet_actors.config.regular_file import open_regular
 from signet_actors.errors import ConfigError, DatabaseMissing, ForeignDatabase
-from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.file_draft import fsync_path
 from signet_actors.store.sqlite.database_files import nonempty_logs, sibling
 
 APPLICATION_ID = 0x5369676E

@@ -21,7 +21,7 @@ import apsw
 from signet_actors.domain.backups import parse_backup_name
 from signet_actors.errors import CheckIncomplete, ConfigError, StoreIOError
 from signet_actors.runtime.clock import Clock
-from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.file_draft import fsync_path
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.findings import STRUCTURE, Finding, incomplete, is_structural
 from signet_actors.store.reads.stats import live_memories
