@@ -259,7 +259,6 @@ _NOT_CARRIED: Final = (
 
 
 def _restore_question(workspace: Path, found: dict[str, Any]) -> str:
-    """Return the question, which names the file, its age, and what would be lost."""
     age = _age(found)
     made = f"made {age} ago" if age else "of unknown age"
     before, missing = found.get("memories_before"), found.get("missing")

@@ -105,7 +105,6 @@ def connect(
 
 
 def _connect(invocation: Invocation, harness: Harness, given: str | None, *, yes: bool) -> None:
-    """Connect the harness, and print what was done and what comes next. Raises ConfigError, RequestRefused."""
     changes, problem = connect_harness(invocation, harness, given, yes=yes)
     needed = [change for change in changes if change.is_needed]
     if problem:
@@ -222,7 +221,6 @@ def _print_diff(invocation: Invocation, harness: Harness, changes: list[Change],
 
 
 def _make_plugin(invocation: Invocation, name: str, directory: Path) -> None:
-    """Make the plugin, and print how it is installed. Raises ConfigError."""
     options = ["--agent", invocation.agent] if invocation.agent else []
     if invocation.workspace_option:
         options += ["--workspace", str(invocation.workspace)]

@@ -134,7 +134,6 @@ class Measured:
 
 
 def _questions(invocation: Invocation, file: str | None, count: int | None) -> QuestionSet:
-    """Return memories and questions of the file or of the user's store."""
     if file is None:
         memories = export_memories(invocation.client())
         asked = own_questions(memories, invocation.agent, count or OWN_QUESTIONS)

@@ -1,7 +1,5 @@
 """The file of an import: what is said of it before, and the progress, with the batches whose replies prove it.
 
-The progress is saved next to the file or in the user's cache.
-
 Source: docs/transfer.md "What an import does"; docs/decisions.md 3.
 """
 

@@ -113,7 +113,6 @@ class _Run:
         self.add("✓", "daemon", str(recorded_address(self.invocation.workspace)))
 
     def connect(self, harness: Harness) -> None:
-        """Connect the harness if the user wants that."""
         found, title = connection_of(harness, self.invocation), harness.title
         if found.text in (CONNECTED, DIFFERENT):
             self.connected.append(title)
@@ -140,7 +139,6 @@ class _Run:
         )
 
     def offer_notes(self) -> None:
-        """Import a directory of Markdown if the user names one."""
         from signet_actors.cli.import_export import import_  # noqa: PLC0415 - only for this question
 
         if not self.ask("Import notes, a directory of Markdown files?", default=False):
@@ -205,7 +203,6 @@ class _Run:
             self._not_done("languages", error, "signet setup")
 
     def offer_service(self) -> None:
-        """Install the service if there is a service manager and the user wants that."""
         from signet_actors.cli.service import install_service, service_problem  # noqa: PLC0415 - slow
 
         if not self.invocation.uses_workspace_daemon:
@@ -234,7 +231,6 @@ class _Run:
                 self.add("✓", "service", "starts the daemon when you log in")
 
     def report(self, found: list[Harness]) -> None:
-        """Print the summary and the next command."""
         if self.invocation.as_json:
             _list(self.invocation, found)
             return

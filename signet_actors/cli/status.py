@@ -66,7 +66,6 @@ def status(invocation: Invocation, verbose: bool) -> None:
 
 
 def _print_sentence(invocation: Invocation, body: dict[str, Any]) -> None:
-    """Print in a sentence that the daemon runs and what it holds, and some lines about it."""
     health = str((body.get("health") or {}).get("status") or "")
     state = ", ".join(part for part in (str(body.get("status")), "" if health == "healthy" else health) if part)
     stored: dict[str, Any] = body.get("db") or {}

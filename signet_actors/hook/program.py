@@ -342,7 +342,6 @@ class _Output:
             os._exit(0)
 
     def answer(self, answer: dict[str, Any]) -> None:
-        """Print the daemon's answer."""
         assert self._hook is not None
         text = text_for_agent(self._hook, answer, self._harness)
         if self._as_json or self._hook.answers:

@@ -156,7 +156,6 @@ class _Run:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def stop(self) -> None:
-        """Ask the run to end soon."""
         self._stopping.set()
         with self._lock:
             if self._wake is not None:

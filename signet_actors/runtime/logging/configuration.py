@@ -80,11 +80,8 @@ def _plain(value: Any) -> Any:
 
 def _text(value: Any) -> str:
     try:
-        return (
-            (value if isinstance(value, str) else repr(value))
-            .encode("utf-8", "backslashreplace")
-            .decode()[:_MAX_REPLACED_CHARS]
-        )
+        text = value if isinstance(value, str) else repr(value)
+        return text.encode("utf-8", "backslashreplace").decode()[:_MAX_REPLACED_CHARS]
     except Exception:  # noqa: BLE001 - see json_line
         return f"<{type(value).__name__} without a readable representation>"
 

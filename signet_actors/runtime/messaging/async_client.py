@@ -17,7 +17,7 @@ import zmq
 
 from signet_actors.protocol.control import FAILED, STOPPING, UP
 from signet_actors.runtime.clock import Clock
-from signet_actors.runtime.messaging.envelope import PING, MessageFactory, MessageReader
+from signet_actors.runtime.messaging.envelope import PING, MessageFactory
 from signet_actors.runtime.messaging.requests import PendingRequest, PendingRequests
 from signet_actors.runtime.sync_points import sync_point
 
@@ -320,41 +320,3 @@ class PeerLink:
     @staticmethod
     def _exceeds(since_ns: int | None, longer_than_ns: int, now_ns: int) -> bool:
         return since_ns is not None and now_ns - since_ns > longer_than_ns
-
-
-def connect_peer(
-    loop: asyncio.AbstractEventLoop,
-    clock: Clock,
-    message_factory: MessageFactory,
-    reader: MessageReader,
-    counters: dict[str, int],
-    connect: Callable[[Callable[[list[bytes]], None]], AsyncSocket],
-    decode: Callable[[bytes], Any],
-    *,
-    peer: str,
-    max_items: int,
-    max_bytes: int,
-    resend: bool,
-    probe: bool,
-) -> tuple[RequestTracker, PeerLink]:
-    """Return the requests to ``peer`` and the connection that they use; ``connect(receive)`` opens a socket to it."""
-
-    def receive(parts: list[bytes]) -> None:
-        opened = reader.read(parts, lambda body: None if body == PING else decode(body), peer)
-        if opened is not None:
-            link.on_message()
-            header, reply = opened
-            if reply is not None:
-                tracker.on_reply(header.message_id, reply, header.attempt)
-
-    def send(parts: list[bytes]) -> bool:
-        if link.send(parts):
-            counters["sent"] += 1
-            return True
-        return False
-
-    link = PeerLink(clock, message_factory, lambda: connect(receive), probe=probe)
-    tracker = RequestTracker(
-        loop, clock, message_factory, send, counters, peer=peer, max_items=max_items, max_bytes=max_bytes, resend=resend
-    )
-    return tracker, link

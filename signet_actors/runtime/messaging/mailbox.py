@@ -1,8 +1,7 @@
 """A bounded mailbox: each message is accepted or refused at once, never dropped silently.
 
 ``MailboxRules`` decides what becomes of a message, without a socket or a loop. ``Mailbox`` reads the socket of a
-blocking actor into batches; ``async_actor.AsyncMailbox`` passes each message to an asyncio
-actor.
+blocking actor into batches; ``async_actor.AsyncMailbox`` passes each message to an asyncio actor.
 
 Source: docs/messaging.md rules 6, 7, 9, 19 and 20; docs/reliability.md "The writer's loop"; docs/performance.md "Write
 targets" (``Linger``: rows per commit grow with load; one client's p50).
@@ -298,7 +297,6 @@ class Mailbox(MailboxRules[M]):
         linger.on_batch(sum(not incoming.answered for incoming in batch))
 
     def _read(self, batch: list[Incoming[M]], limit: int | None = None) -> None:
-        """Append the waiting messages to ``batch``."""
         refused = 0
         while refused < _REFUSALS_PER_BATCH and (limit is None or len(batch) < limit):
             try:

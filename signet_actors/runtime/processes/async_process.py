@@ -23,8 +23,8 @@ from signet_actors.protocol.control import UP, Drain, Exiting, GetTree, Heartbea
 from signet_actors.runtime.clock import Clock, next_heartbeat_ns
 from signet_actors.runtime.logging.configuration import set_level
 from signet_actors.runtime.logging.throttle import LogThrottle
-from signet_actors.runtime.messaging.async_client import AsyncSocket, PeerLink, RequestTracker, connect_peer
-from signet_actors.runtime.messaging.envelope import MessageFactory, MessageReader, new_counters
+from signet_actors.runtime.messaging.async_client import AsyncSocket, PeerLink, RequestTracker
+from signet_actors.runtime.messaging.envelope import PING, MessageFactory, MessageReader, new_counters
 from signet_actors.runtime.messaging.sockets import (
     SUPERVISOR_SOCKET,
     bind_router,
@@ -199,24 +199,36 @@ class AsyncProcess:
     ) -> tuple[RequestTracker, PeerLink]:
         """Connect to the mailbox of the child ``peer``; the link is for messages without a reply."""
 
-        def connect(receive: Callable[[list[bytes]], None]) -> AsyncSocket:
+        def connect() -> AsyncSocket:
             assert self._context is not None
             directory, key = self.boot.socket_dir, self.boot.bus_key
             return self._wrap_socket(connect_dealer(self._context, directory, peer, self.boot.name, key), receive)
 
-        tracker, link = connect_peer(
+        def receive(parts: list[bytes]) -> None:
+            opened = self._reader.read(parts, lambda body: None if body == PING else decode(body), peer)
+            if opened is not None:
+                link.on_message()
+                header, reply = opened
+                if reply is not None:
+                    tracker.on_reply(header.message_id, reply, header.attempt)
+
+        def send(parts: list[bytes]) -> bool:
+            if link.send(parts):
+                self.counters["sent"] += 1
+                return True
+            return False
+
+        link = PeerLink(self.clock, self._message_factory, connect, probe=probe)
+        tracker = RequestTracker(
             self._loop,
             self.clock,
             self._message_factory,
-            self._reader,
+            send,
             self.counters,
-            connect,
-            decode,
             peer=peer,
             max_items=max_items,
             max_bytes=max_bytes,
             resend=resend,
-            probe=probe,
         )
         self._peers[peer], self._links[peer] = tracker, link
         for child in self.tree.children:
