@@ -30,9 +30,10 @@ def handlers(file: Literal["reads", "writes"]) -> dict[type[msgspec.Struct], Han
             continue
         for asked, function in getattr(import_module(module), file.upper()).items():
             message = message_of(asked) if isinstance(asked, Operation) else asked
-            found[message] = function if issubclass(message, JobReport) else _encoding(function)
+            found[message] = function if issubclass(message, JobReport) else encoding(function)
     return found
 
 
-def _encoding(function: Callable[[Any, Any], msgspec.Struct]) -> Handler:
+def encoding(function: Callable[[Any, Any], msgspec.Struct]) -> Handler:
+    """Return the function with its reply encoded."""
     return lambda context, asked: Answered(msgspec.json.encode(function(context, asked)))

@@ -301,40 +301,6 @@ class RejectProposal(KeyedRequest[ReviewDecided], frozen=True, tag="writer.rejec
     read: ReadScope = ReadScope()
 
 
-class UndoneProposal(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The outcome for one proposal of an undone run.
-
-    ``status``: undone, or kept with the ``reason``: changed_since, remembered_since, gone, recovered_since,
-    duplicate_content_hash, retention_expired, history_purged, approved_by_a_person.
-    """
-
-    ordinal: int
-    action: str
-    status: str
-    memory_id: str | None = None
-    reason: str | None = None
-
-
-class RunUndone(Message, frozen=True, tag="writer.run_undone", omit_defaults=True):
-    """Outcome of an undo, with one result for each proposal that had changed something.
-
-    ``status``: undone, already_undone, not_found. ``reviews_closed`` counts proposals removed from the review queue.
-    """
-
-    run_id: str
-    status: str
-    results: list[UndoneProposal] = []
-    reviews_closed: int = 0
-
-
-class UndoRun(KeyedRequest[RunUndone], frozen=True, tag="writer.undo_run"):
-    """Undo what a run changed and what was not changed since, and close its open reviews."""
-
-    run_id: str
-    principal: Principal
-    read: ReadScope = ReadScope()
-
-
 class CallsReserved(Message, frozen=True, tag="writer.calls_reserved"):
     """Whether the calls may be made.
 

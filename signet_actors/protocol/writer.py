@@ -33,7 +33,6 @@ from signet_actors.protocol.pipeline import (
     SecondVectorCommand,
     StoreHints,
     StoreVector,
-    UndoRun,
     WatchJobs,
 )
 from signet_actors.protocol.session_summaries import SummaryCommand
@@ -424,7 +423,6 @@ TransactionCommand = (
     | SecondVectorCommand
     | ApproveProposal
     | RejectProposal
-    | UndoRun
     | ReserveCalls
     | RecordUsage
     | AdvanceHighWaterMark

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, Final, Union
 
 from signet_actors.features.checkpoints.api import RecordCheckpoint
-from signet_actors.features.handlers import handlers
+from signet_actors.features.handlers import encoding, handlers
+from signet_actors.features.runs.api import UNDO_RUN
 from signet_actors.protocol import leases as lease_messages
 from signet_actors.protocol import pipeline as pipeline_messages
 from signet_actors.protocol import session_summaries as summary_messages
 from signet_actors.protocol import writer as messages
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Principal
+from signet_actors.protocol.message import Principal, message_of
 from signet_actors.protocol.sessions import RecordSessions, SetBypass
 from signet_actors.protocol.transcripts import ForgetTranscript, StoreTurns
 from signet_actors.store.command_context import CommandContext
@@ -103,7 +104,7 @@ HANDLERS: Final[dict[type, Any]] = {
     pipeline_messages.StoreSecondVectors: embeddings.store_second_vectors,
     pipeline_messages.ApproveProposal: reviews.approve,
     pipeline_messages.RejectProposal: reviews.reject,
-    pipeline_messages.UndoRun: reviews.undo,
+    message_of(UNDO_RUN): encoding(reviews.undo),
     pipeline_messages.ReserveCalls: provider_usage.reserve,
     pipeline_messages.RecordUsage: provider_usage.record,
     lease_messages.AdvanceHighWaterMark: purge.advance_high_water_mark,

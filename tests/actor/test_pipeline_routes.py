@@ -22,12 +22,15 @@ from signet_actors.features.reviews.api import LIST_REVIEWS
 from signet_actors.features.runs.api import (
     GET_RUN,
     LIST_RUNS,
+    UNDO_RUN,
     ProposalReport,
     RejectedReport,
     RelationReport,
     RunListReply,
     RunReply,
     RunReport,
+    UndoReply,
+    UndoResult,
 )
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.status.pipeline_health import latency
@@ -43,16 +46,13 @@ from signet_actors.protocol.control import RESTARTING, ChildState, TreeChanged
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Answered, Principal, message_of
+from signet_actors.protocol.message import Answered, Caller, Principal, message_of
 from signet_actors.protocol.pipeline import (
     ApproveProposal,
     JobsRequeued,
     RejectProposal,
     RequeueJobs,
     ReviewDecided,
-    RunUndone,
-    UndoneProposal,
-    UndoRun,
 )
 from signet_actors.protocol.pipeline_queries import (
     GetPipelineStatus,
@@ -121,6 +121,7 @@ SELECTION = Selection("auto", "ollama", "qwen3:4b", "it answers", True, "", endp
 MODEL = ModelState(SELECTION, REPORT, DailyLimits(calls=100, tokens=0))
 NOBODY = ModelState(Selection("auto", "none", "", "Ollama is not there", False, "ollama pull qwen3:4b"), None)
 RUNNER = JobRunnerReport("extract", 4, 1, "ollama is tried again in 9 s", done=7, failed=2, returned=1, fenced=1)
+UNDONE = Answered(msgspec.json.encode(UndoReply("run-1", "undone", undone=0, kept=0, results=[])))
 RUN = RunReport(
     id="run-1",
     job_id="job-1",
@@ -450,22 +451,19 @@ def test_a_run_is_shown_with_its_proposals(api: MemoryApi) -> None:
 
 def test_a_run_that_the_caller_may_not_read_is_404(api: MemoryApi) -> None:
     api.bus.script[message_of(GET_RUN)] = NotFound("Run not found")
-    api.bus.script[UndoRun] = RunUndone("run-1", "not_found")
+    api.bus.script[message_of(UNDO_RUN)] = NotFound("Run not found")
     for method, path in (("GET", "/api/pipeline/runs/run-1"), ("POST", "/api/pipeline/runs/run-1/undo")):
         answer = api.request(method, path)
         assert (answer.status, answer.json) == (404, {"error": "Run not found", "code": "not_found"})
 
 
 @pytest.mark.parametrize("word", ["undone", "already_undone"])
-def test_an_undo_lists_undone_and_kept_changes(api: MemoryApi, word: str) -> None:
-    api.bus.script[UndoRun] = RunUndone(
-        "run-1",
-        word,
-        [UndoneProposal(0, "add", "undone", "m5"), UndoneProposal(1, "update", "kept", "m6", "changed_since")],
-        reviews_closed=2,
-    )
+def test_an_undo_lists_undone_and_kept_changes(api: MemoryApi, word: Any) -> None:
+    results = [UndoResult(0, "add", "undone", "m5", None), UndoResult(1, "update", "kept", "m6", "changed_since")]
+    reply = UndoReply("run-1", word, undone=1, kept=1, results=results, reviews_closed=2)
+    api.bus.script[message_of(UNDO_RUN)] = Answered(msgspec.json.encode(reply))
     answer = api.request("POST", "/api/pipeline/runs/run-1/undo?agentId=a", headers={"x-signet-actor": "noor"})
-    assert api.bus.only(UndoRun).body == UndoRun("run-1", Principal("noor"), ReadScope("a"))
+    assert api.bus.only(message_of(UNDO_RUN)).body.caller == Caller("a", Principal("noor"), path={"run": "run-1"})
     assert answer.json == {
         "runId": "run-1",
         "status": word,
@@ -481,7 +479,7 @@ def test_an_undo_lists_undone_and_kept_changes(api: MemoryApi, word: str) -> Non
 
 
 def test_an_undo_of_unknown_outcome_is_a_504(api: MemoryApi) -> None:
-    api.bus.script[UndoRun] = OutcomeUnknown("no answer")
+    api.bus.script[message_of(UNDO_RUN)] = OutcomeUnknown("no answer")
     assert api.request("POST", "/api/pipeline/runs/run-1/undo").status == 504
 
 
@@ -543,7 +541,7 @@ def test_a_requeue_too_soon_returns_a_retry_time(api: MemoryApi) -> None:
     [
         ("/api/memory/review-queue/p1/approve", ApproveProposal, ReviewDecided("p1", "approved")),
         ("/api/memory/review-queue/p1/reject", RejectProposal, ReviewDecided("p1", "rejected")),
-        ("/api/pipeline/runs/run-1/undo", UndoRun, RunUndone("run-1", "undone")),
+        ("/api/pipeline/runs/run-1/undo", message_of(UNDO_RUN), UNDONE),
         ("/api/pipeline/requeue", RequeueJobs, JobsRequeued([], [])),
         ("/api/repair/requeue-dead", RequeueJobs, JobsRequeued([], [])),
     ],
@@ -670,7 +668,7 @@ def test_while_mutations_are_frozen_only_decisions_without_a_change_are_accepted
     api.bus.script |= {
         RejectProposal: ReviewDecided("p1", "rejected"),
         RequeueJobs: JobsRequeued([], []),
-        UndoRun: RunUndone("run-1", "undone"),
+        message_of(UNDO_RUN): UNDONE,
         ApproveProposal: ReviewDecided("p1", "approved"),
     }
     refused = ("/api/memory/review-queue/p1/approve", "/api/pipeline/runs/run-1/undo")

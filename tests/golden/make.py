@@ -22,7 +22,7 @@ from signet_actors.features.session_scores.api import SessionScore, StoreScore
 from signet_actors.features.skills.api import RECORD, SkillInvocationRequest
 from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.message import Caller, Principal, message_of
-from signet_actors.protocol.pipeline import ApproveProposal, RecordUsage, ReserveCalls, StoreHints, UndoRun
+from signet_actors.protocol.pipeline import ApproveProposal, RecordUsage, ReserveCalls, StoreHints
 from signet_actors.protocol.session_summaries import RecordNote, StoreSummary
 from signet_actors.protocol.sessions import OfferedMemory, RecordSessions, ReturnedMemory, SessionContext, SetBypass
 from signet_actors.protocol.transcripts import CapturedTurn, ForgetTranscript, StoreTurns
@@ -37,7 +37,7 @@ from signet_actors.protocol.writer import (
 )
 from signet_actors.store.sqlite.migrate import schema_version
 from signet_actors.store.sqlite.online_backup import backup
-from tests.support.pipeline_harness import PipelineHarness, add, change, configured
+from tests.support.pipeline_harness import PipelineHarness, add, change, configured, undo_run
 from tests.support.store_room import recording
 
 HERE = Path(__file__).parent
@@ -117,7 +117,7 @@ def carry_out(room: PipelineHarness) -> None:
     )
     waiting = room.value("SELECT id FROM memory_proposals WHERE review_state = 'pending'")
     room.report(third, add("Golden fact of the third"), run_id="undone")
-    room.ask(UndoRun("undone", people))
+    room.ask(undo_run("undone", people))
     room.ask(ApproveProposal(waiting, people))
     room.ask(FailJob(failing.id, failing.lease_id, "the model said nothing"))
     for _ in range(3):

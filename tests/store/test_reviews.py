@@ -18,12 +18,12 @@ from signet_actors.errors import ErrorCode, InvalidRequest, NotFound
 from signet_actors.features.pipeline_ids import reads as pipeline_ids
 from signet_actors.features.reviews import reads as reviews
 from signet_actors.features.reviews.api import LIST_REVIEWS, ListReviewsRequest, ReviewListReply
-from signet_actors.features.runs.api import LIST_RUNS, ListRunsRequest
+from signet_actors.features.runs.api import LIST_RUNS, ListRunsRequest, UndoReply
 from signet_actors.features.runs.reads import list_runs
 from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Caller, Idempotency, Principal, message_of
-from signet_actors.protocol.pipeline import ApproveProposal, RejectProposal, RequeueJobs, UndoRun
+from signet_actors.protocol.pipeline import ApproveProposal, RejectProposal, RequeueJobs
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, KindQueue
 from signet_actors.protocol.writer import (
     ForgetMany,
@@ -35,7 +35,7 @@ from signet_actors.protocol.writer import (
     RecoverMemory,
 )
 from signet_actors.searcher.queries import pipeline
-from tests.support.pipeline_harness import PipelineHarness, add, change, configured, refused, run_of
+from tests.support.pipeline_harness import PipelineHarness, add, change, configured, refused, run_of, undo_run
 from tests.support.store_room import broken_invariants, kept_sound, plan_of
 
 ME = Principal(changed_by="mira", actor_type="operator")
@@ -199,7 +199,7 @@ def test_pending_reviews_of_a_run_are_closed_by_its_undo(room: PipelineHarness) 
         "SELECT run_id, memory_id FROM memory_proposals WHERE id = ?", (proposal,)
     ).fetchone() or ("", "")
     before = whole(room)
-    answer = room.ask(UndoRun(run, ME))
+    answer = room.ask(undo_run(run, ME)).read(UndoReply)
     assert (answer.status, answer.results, answer.reviews_closed) == ("undone", [], 1)
     assert [item.id for item in listed(room).items] == [other], "another run's waits on"
     event = room.events(source)[-1]
@@ -209,7 +209,7 @@ def test_pending_reviews_of_a_run_are_closed_by_its_undo(room: PipelineHarness) 
     (item,) = listed(room, state="rejected").items
     note = room.value("SELECT undo_note FROM memory_proposals WHERE id = ?", item.id)
     assert (item.reviewed_by, note) == ("mira", "run_undone")
-    again = room.ask(UndoRun(run, ME))
+    again = room.ask(undo_run(run, ME)).read(UndoReply)
     assert (again.status, again.results, again.reviews_closed) == ("already_undone", [], 1)
     assert whole(room) == before
     assert room.memory(target, "version") == (2,)
@@ -220,7 +220,7 @@ def test_a_decision_with_a_key_is_applied_once_and_the_key_is_not_valid_for_anot
     proposal, target = waiting(room)
     run = room.value("SELECT run_id FROM memory_proposals WHERE id = ?", proposal)
     for number, command in enumerate(
-        (ApproveProposal(proposal, ME), RejectProposal(proposal, ME), UndoRun(run, ME), RequeueJobs(ids=("no-job",)))
+        (ApproveProposal(proposal, ME), RejectProposal(proposal, ME), undo_run(run, ME), RequeueJobs(ids=("no-job",)))
     ):
         keyed = msgspec.structs.replace(command, idempotency=Idempotency(f"key-{number}", "body"))
         first = room.ask(keyed)
@@ -264,7 +264,9 @@ def test_an_instruction_is_stored_only_after_a_person_approves_it(room: Pipeline
     again = room.ask(ApproveProposal(proposal, ME, read=owner))
     assert (again.status, again.already, again.memory_id) == ("approved", True, decided.memory_id)
     run_id = room.value("SELECT run_id FROM memory_proposals WHERE id = ?", proposal)
-    assert [kept.reason for kept in room.ask(UndoRun(run_id, ME, owner)).results] == ["approved_by_a_person"]
+    assert [kept.reason for kept in room.ask(undo_run(run_id, ME, owner)).read(UndoReply).results] == [
+        "approved_by_a_person"
+    ]
 
 
 def test_a_rejected_instruction_is_never_stored(room: PipelineHarness) -> None:
@@ -309,7 +311,7 @@ def test_reviews_are_visible_only_to_agents_that_may_read_the_memory(room: Pipel
     assert room.ask(ApproveProposal(proposal, ME, read=stranger)).status == "not_found"
     assert room.ask(RejectProposal(proposal, ME, read=stranger)).status == "not_found"
     run_id = room.value("SELECT run_id FROM memory_proposals WHERE id = ?", proposal)
-    assert room.ask(UndoRun(run_id, ME, read=stranger)).status == "not_found"
+    assert refused(room.ask(undo_run(run_id, ME, stranger))).code is ErrorCode.NOT_FOUND
     with room.reader.open_snapshot() as view:
         with pytest.raises(NotFound):
             run_of(view, run_id, "bob")
@@ -402,7 +404,7 @@ def a_run(room: PipelineHarness) -> tuple[str, str, str, str]:
 
 def test_an_undo_restores_everything_and_a_second_one_does_nothing(room: PipelineHarness) -> None:
     run, made, changed, deleted = a_run(room)
-    answer = room.ask(UndoRun(run, ME))
+    answer = room.ask(undo_run(run, ME)).read(UndoReply)
     assert answer.status == "undone"
     assert [(one.ordinal, one.status, one.memory_id) for one in answer.results] == [
         (0, "undone", made),
@@ -415,10 +417,10 @@ def test_an_undo_restores_everything_and_a_second_one_does_nothing(room: Pipelin
     assert [room.events(one)[-1]["event"] for one in (made, changed, deleted)] == ["deleted", "updated", "recovered"]
     assert room.events(changed)[-1]["changed_by"] == "mira"
     before = room.connection.execute("SELECT count(*), max(seq) FROM memory_history").fetchall()
-    again = room.ask(UndoRun(run, ME))
+    again = room.ask(undo_run(run, ME)).read(UndoReply)
     assert (again.status, again.results) == ("already_undone", answer.results)
     assert room.connection.execute("SELECT count(*), max(seq) FROM memory_history").fetchall() == before
-    assert room.ask(UndoRun("no-such-run", ME)).status == "not_found"
+    assert refused(room.ask(undo_run("no-such-run", ME))).code is ErrorCode.NOT_FOUND
 
 
 def test_an_undo_keeps_memories_changed_since_and_reports_why(room: PipelineHarness) -> None:
@@ -427,21 +429,21 @@ def test_an_undo_keeps_memories_changed_since_and_reports_why(room: PipelineHarn
     room.ask(ModifyMemory(MemoryPatch(id=changed, reason="r", content="The build uses Ninja"), ME))
     room.ask(RecoverMemory(id=deleted, reason="r", principal=ME))
     before = whole(room)
-    answer = room.ask(UndoRun(run, ME))
+    answer = room.ask(undo_run(run, ME)).read(UndoReply)
     assert [(one.status, one.reason) for one in answer.results] == [
         ("kept", "changed_since"),
         ("kept", "changed_since"),
         ("kept", "recovered_since"),
     ]
     assert whole(room) == before
-    again = room.ask(UndoRun(run, ME))
+    again = room.ask(undo_run(run, ME)).read(UndoReply)
     assert (again.status, again.results) == ("already_undone", answer.results)
 
 
 def test_an_undo_keeps_a_fact_that_was_remembered_again(room: PipelineHarness) -> None:
     run, made, _, _ = a_run(room)
     assert room.remember("builds take four minutes", vector=[1.0]).id == made
-    answer = room.ask(UndoRun(run, ME))
+    answer = room.ask(undo_run(run, ME)).read(UndoReply)
     assert (answer.results[0].status, answer.results[0].reason) == ("kept", "remembered_since")
     assert room.memory(made, "is_deleted") == (0,)
 
@@ -449,7 +451,7 @@ def test_an_undo_keeps_a_fact_that_was_remembered_again(room: PipelineHarness) -
 def test_an_undo_keeps_an_update_whose_text_was_remembered_again(room: PipelineHarness) -> None:
     run, _, changed, _ = a_run(room)
     assert room.remember("The build uses Bazel", vector=[1.0]).id == changed
-    answer = room.ask(UndoRun(run, ME))
+    answer = room.ask(undo_run(run, ME)).read(UndoReply)
     assert (answer.results[1].status, answer.results[1].reason) == ("kept", "remembered_since")
     assert room.memory(changed, "content") == ("The build uses Bazel",)
 
@@ -459,7 +461,7 @@ def test_a_text_remembered_before_an_update_does_not_prevent_its_undo(room: Pipe
     assert room.remember("Builds take four minutes", vector=[1.0]).id == made
     room.remember("Builds have become faster", vector=[1.0])
     answer = room.report(room.take(), change("update", "Builds take two minutes", (made, 1)))
-    assert [one.status for one in room.ask(UndoRun(answer.run_id, ME)).results] == ["undone"]
+    assert [one.status for one in room.ask(undo_run(answer.run_id, ME)).read(UndoReply).results] == ["undone"]
     assert room.memory(made, "content") == ("Builds take four minutes",)
 
 
@@ -469,7 +471,7 @@ def test_an_undo_reports_changes_that_cannot_be_restored(room: PipelineHarness) 
     twin = room.remember("The build uses Make", vector=[1.0])
     assert twin.id != changed
     room.remember("The tests use nose", vector=[1.0])
-    answer = room.ask(UndoRun(run, ME))
+    answer = room.ask(undo_run(run, ME)).read(UndoReply)
     assert [one.reason for one in answer.results] == ["gone", "duplicate_content_hash", "duplicate_content_hash"]
 
 
@@ -477,7 +479,7 @@ def test_an_undo_keeps_changes_that_a_person_approved(room: PipelineHarness) -> 
     proposal, target = waiting(room)
     room.ask(ApproveProposal(proposal, ME))
     run = room.value("SELECT run_id FROM memory_proposals WHERE id = ?", proposal)
-    (result,) = room.ask(UndoRun(run, ME)).results
+    (result,) = room.ask(undo_run(run, ME)).read(UndoReply).results
     assert (result.status, result.reason) == ("kept", "approved_by_a_person")
     assert room.memory(target, "content") == ("The build does not use Make",)
 
@@ -500,7 +502,7 @@ def test_undo_restores_exactly_what_any_run_changed(
         for action, place in wishes
     ]
     answer = room.report(job, *proposals)
-    undone = room.ask(UndoRun(answer.run_id, ME))
+    undone = room.ask(undo_run(answer.run_id, ME)).read(UndoReply)
     assert {one.status for one in undone.results} <= {"undone"}
     made = {result.memory_id for result in answer.results if result.outcome == "created"}
     assert [row for row in whole(room) if row[0] not in made] == before

@@ -11,11 +11,12 @@ import msgspec
 from signet_actors.config.schema import Config, EmbeddingConfig
 from signet_actors.domain.extraction.facts import EntityTriple, Fact
 from signet_actors.domain.extraction.proposals import Proposal
-from signet_actors.features.runs.api import GET_RUN, RunReply
+from signet_actors.features.runs.api import GET_RUN, UNDO_RUN, RunReply, UndoRequest
 from signet_actors.features.runs.reads import get_run
 from signet_actors.operations.request_fields import AgentFields
 from signet_actors.protocol.leases import JobsLeased, LeasedJob, LeaseJobs
-from signet_actors.protocol.message import Caller, Failure, message_of
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Caller, Failure, Principal, message_of
 from signet_actors.protocol.pipeline import AppliedProposal, ApplyProposals, ProposalsApplied
 from signet_actors.store.engine import Snapshot
 from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, raw
@@ -67,6 +68,13 @@ def change(
         target_version=target[1],
         syntactic_contradiction=contradiction,
     )
+
+
+def undo_run(run_id: str, principal: Principal, read: ReadScope | None = None) -> Any:
+    """Return the command that undoes a run."""
+    agent_id = Caller().agent_id if read is None else read.agent_id
+    caller = Caller(agent_id, principal, path={"run": run_id})
+    return message_of(UNDO_RUN)(caller=caller, request=UndoRequest())
 
 
 class PipelineHarness(StoreRoom):

@@ -6,24 +6,24 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from signet_actors.features.handlers import handlers
+from signet_actors.protocol.message import Asked
 from signet_actors.protocol.searcher import SearcherQuery
 from signet_actors.protocol.writer import TransactionCommand
 from signet_actors.searcher import actor as searcher
 from signet_actors.writer import dispatch as writer
 
 
-def own(table: dict[type, Any], features: dict[Any, Any]) -> dict[type, Any]:
+def own(table: dict[type, Any]) -> dict[type, Any]:
     """Return the rows of messages that are not declared by a feature."""
     return {
         message: function
         for message, function in table.items()
-        if message not in features and not message.__module__.startswith("signet_actors.features.")
+        if not issubclass(message, Asked) and not message.__module__.startswith("signet_actors.features.")
     }
 
 
-COMMANDS = own(writer.HANDLERS, handlers("writes"))
-QUERIES = own(searcher.HANDLERS | searcher.WITH_READER, handlers("reads"))
+COMMANDS = own(writer.HANDLERS)
+QUERIES = own(searcher.HANDLERS | searcher.WITH_READER)
 
 
 def test_every_command_of_the_writer_has_a_function() -> None:

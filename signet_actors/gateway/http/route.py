@@ -25,6 +25,7 @@ from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.domain.session_keys import DEFAULT_AGENT, agent_from_session_key, canonical_session_key
 from signet_actors.errors import ErrorCode, InvalidRequest, MutationsFrozen, SignetError
+from signet_actors.features.runs.api import UNDO_RUN
 from signet_actors.gateway.http.memory_ids import FullIds, full_ids
 from signet_actors.gateway.ingest import FieldRedactor, redacted
 from signet_actors.gateway.state import GatewayState
@@ -33,8 +34,8 @@ from signet_actors.operations.operation import Operation
 from signet_actors.operations.request_fields import FilterFields
 from signet_actors.operations.request_reader import body_warnings, read_request
 from signet_actors.protocol.memories import Filters, ReadScope
-from signet_actors.protocol.message import Idempotency, KeyedRequest, Principal, Request
-from signet_actors.protocol.pipeline import ApproveProposal, UndoRun
+from signet_actors.protocol.message import Idempotency, KeyedRequest, Principal, Request, message_of
+from signet_actors.protocol.pipeline import ApproveProposal
 from signet_actors.protocol.transcripts import ForgetTranscript
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ModifyMany, ModifyMemory, RecoverMemory
 
@@ -50,7 +51,7 @@ MEMORY_IS_OFF: Final = (
 )
 _CHANGES: Final = (
     *(ModifyMemory, ModifyMany, ForgetMemory, ForgetMany, RecoverMemory),
-    *(UndoRun, ApproveProposal, ForgetTranscript),
+    *(message_of(UNDO_RUN), ApproveProposal, ForgetTranscript),
 )
 """Commands after which ``MEMORY.md`` may show a memory that is forgotten, or was changed."""
 _AGENT_FIELDS: Final = ("agentId", "agent_id")

@@ -12,13 +12,12 @@ from typing import Any, Final
 
 from signet_actors.gateway.features import answer
 from signet_actors.gateway.http.route import Handler, Route, serve
-from signet_actors.gateway.routes import checkpoints, reviews, runs, session_summaries
+from signet_actors.gateway.routes import checkpoints, reviews, session_summaries
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.registry import SUBJECTS
 
 HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {
     **checkpoints.HANDLERS,
-    **runs.HANDLERS,
     **reviews.HANDLERS,
     **session_summaries.HANDLERS,
 }

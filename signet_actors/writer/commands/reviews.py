@@ -11,7 +11,7 @@ restricts the pipeline, not people. The bounds of ``protection_reason`` hold for
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from signet_actors.domain.extraction import gates
 from signet_actors.domain.extraction.facts import Fact
@@ -19,15 +19,14 @@ from signet_actors.domain.extraction.gates import ProposalOutcome, Reason
 from signet_actors.domain.extraction.proposals import Proposal
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.permissions import PERSON_ACTOR_TYPE
+from signet_actors.errors import NotFound
+from signet_actors.features.runs.api import UndoReply, UndoRequest, UndoResult
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Principal
+from signet_actors.protocol.message import Asked, Principal
 from signet_actors.protocol.pipeline import (
     ApproveProposal,
     RejectProposal,
     ReviewDecided,
-    RunUndone,
-    UndoneProposal,
-    UndoRun,
 )
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, RecoverMemory
 from signet_actors.store.command_context import CommandContext
@@ -163,33 +162,39 @@ def reject(context: CommandContext, command: RejectProposal) -> ReviewDecided:
     )
 
 
-def undo(context: CommandContext, command: UndoRun) -> RunUndone:
-    """Undo every change of the run, and reject what of it is still pending review.
+def undo(context: CommandContext, asked: Asked[UndoRequest]) -> UndoReply:
+    """Undo every change of the run, and reject what of it is still pending review. Raises NotFound.
 
-    Changes that cannot be undone are kept; the results name each with its reason.
+    Changes that cannot be undone are kept; the results name each with its reason: changed_since, remembered_since,
+    gone, recovered_since, duplicate_content_hash, retention_expired, history_purged, approved_by_a_person.
 
     Departs: what a person approved is kept too, because the run did not do that.
     """
-    run = proposal_rows.run(context.tx, command.run_id)
-    if run is None or not _may_see(context, run.memory_id, run.agent_id, command.read):
-        return RunUndone(command.run_id, "not_found")
-    rows = proposal_rows.of_run(context.tx, command.run_id)
+    run_id, principal = asked.caller.path["run"], asked.caller.principal
+    read = ReadScope(asked.caller.agent_id, asked.caller.scope)
+    run = proposal_rows.run(context.tx, run_id)
+    if run is None or not _may_see(context, run.memory_id, run.agent_id, read):
+        raise NotFound("Run not found")
+    rows = proposal_rows.of_run(context.tx, run_id)
     if run.undone_at is not None:
         results = [result for row in rows if (result := _earlier_undo_result(row)) is not None]
-        return RunUndone(
-            command.run_id, "already_undone", results[::-1], sum(row.undo_note == RUN_UNDONE for row in rows)
-        )
-    results = [result for row in rows if (result := _undo(context, row, command.principal, command.read)) is not None]
+        return _undo_reply(run_id, "already_undone", results, sum(row.undo_note == RUN_UNDONE for row in rows))
+    results = [result for row in rows if (result := _undo(context, row, principal, read)) is not None]
     waiting = [row for row in rows if row.review_state == "pending"]
     for row in waiting:
         evidence = _evidence(context, row, {"review": "rejected", "undo": True})
-        _reject(context, row, command.principal, _undo_reason(row), evidence, note=RUN_UNDONE)
-    proposal_rows.mark_run_undone(
-        context.tx, command.run_id, undone_at=context.now, undone_by=command.principal.changed_by
-    )
+        _reject(context, row, principal, _undo_reason(row), evidence, note=RUN_UNDONE)
+    proposal_rows.mark_run_undone(context.tx, run_id, undone_at=context.now, undone_by=principal.changed_by)
+    reply = _undo_reply(run_id, "undone", results, len(waiting))
+    count(context, {"undone": reply.undone, "review.closed": len(waiting)})
+    return reply
+
+
+def _undo_reply(
+    run_id: str, status: Literal["undone", "already_undone"], results: list[UndoResult], reviews_closed: int
+) -> UndoReply:
     undone = sum(result.status == "undone" for result in results)
-    count(context, {"undone": undone, "review.closed": len(waiting)})
-    return RunUndone(command.run_id, "undone", results[::-1], len(waiting))
+    return UndoReply(run_id, status, undone, len(results) - undone, results[::-1], reviews_closed)
 
 
 def _reject(
@@ -270,16 +275,16 @@ def _may_see(context: CommandContext, memory_id: str, agent_id: str, read: ReadS
     return memory_rows.readable_by_id(context.tx, memory_id, read) is not None
 
 
-def _earlier_undo_result(row: StoredProposal) -> UndoneProposal | None:
+def _earlier_undo_result(row: StoredProposal) -> UndoResult | None:
     """Return the result of an earlier undo."""
     if row.outcome == ProposalOutcome.UNDONE:
-        return UndoneProposal(row.ordinal, row.action, "undone", row.result_memory_id)
+        return UndoResult(row.ordinal, row.action, "undone", row.result_memory_id, None)
     if row.undo_note not in {None, RUN_UNDONE}:
-        return UndoneProposal(row.ordinal, row.action, "kept", row.result_memory_id, row.undo_note)
+        return UndoResult(row.ordinal, row.action, "kept", row.result_memory_id, row.undo_note)
     return None
 
 
-def _undo(context: CommandContext, row: StoredProposal, principal: Principal, read: ReadScope) -> UndoneProposal | None:
+def _undo(context: CommandContext, row: StoredProposal, principal: Principal, read: ReadScope) -> UndoResult | None:
     """Undo the proposal's change, or keep it for the reason given; return None if it had changed nothing."""
     undo_change = _UNDO_BY_OUTCOME.get(row.outcome)
     if undo_change is None:
@@ -287,9 +292,9 @@ def _undo(context: CommandContext, row: StoredProposal, principal: Principal, re
     why = undo_change(context, row, principal, read)
     if why is None:
         proposal_rows.set_outcome(context.tx, row.id, ProposalOutcome.UNDONE)
-        return UndoneProposal(row.ordinal, row.action, "undone", row.result_memory_id)
+        return UndoResult(row.ordinal, row.action, "undone", row.result_memory_id, None)
     proposal_rows.set_undo_note(context.tx, row.id, why)
-    return UndoneProposal(row.ordinal, row.action, "kept", row.result_memory_id, why)
+    return UndoResult(row.ordinal, row.action, "kept", row.result_memory_id, why)
 
 
 def _result(context: CommandContext, row: StoredProposal, read: ReadScope) -> StoredRow | None:
