@@ -99,27 +99,16 @@ class Retention:
             self._sweep_waiters = []
             if self._sweep_requests:
                 return 0.0
-        if self._backup.due_ns <= self._clock.monotonic_ns():
-            self._backup.step()
-        if self._reconciliation.due_ns <= self._clock.monotonic_ns():
-            self._reconciliation.step()
-        if self._spool_drain.due_ns <= self._clock.monotonic_ns():
-            self._spool_drain.step()
-        if self._workspace_files.due_ns <= self._clock.monotonic_ns():
-            self._workspace_files.step()
-            self._reply_synced()
-        if self._session_notes.due_ns <= self._clock.monotonic_ns():
-            self._session_notes.step()
-        if self._idle_sessions.due_ns <= self._clock.monotonic_ns():
-            self._idle_sessions.step()
-        if self._git_commits.due_ns <= self._clock.monotonic_ns():
-            self._git_commits.step()
-        self._reply_before_deadline()
         duties = (
-            *(self._reaper, self._purge, self._backup, self._reconciliation),
-            *(self._spool_drain, self._workspace_files, self._session_notes, self._idle_sessions, self._git_commits),
+            *(self._backup, self._reconciliation, self._spool_drain, self._workspace_files),
+            *(self._session_notes, self._idle_sessions, self._git_commits),
         )
-        next_due_ns = min(duty.due_ns for duty in duties) - self._clock.monotonic_ns()
+        for duty in duties:
+            if duty.due_ns <= self._clock.monotonic_ns():
+                duty.step()
+        self._reply_synced()
+        self._reply_before_deadline()
+        next_due_ns = min(duty.due_ns for duty in (self._reaper, self._purge, *duties)) - self._clock.monotonic_ns()
         return max(0.0, next_due_ns / 1e9)
 
     def counters(self) -> dict[str, float]:

@@ -28,6 +28,7 @@ from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.store.command_context import QueueChanges
 from signet_actors.store.engine import WriterEngine
 from signet_actors.store.errors import BROKEN_DISK, DAMAGED, REMEDY, DiskFull, LockTimeout, StoreError
+from signet_actors.store.sqlite.connect import check_sqlite_version
 from signet_actors.store.sqlite.reader import read_engine
 from signet_actors.store.sqlite.stale_log import refuse_stale_log
 from signet_actors.store.sqlite.writer import write_engine
@@ -38,11 +39,9 @@ from signet_actors.writer.disk_failure import disk_failed, request_whole_check
 from signet_actors.writer.disk_reserve import DiskReserve
 from signet_actors.writer.job_waiters import JobWaiters
 from signet_actors.writer.open_files import OpenFiles
-from signet_actors.writer.opening_checks import Damaged, check_objects, check_structure, take_writer_lock
+from signet_actors.writer.opening import Damaged, StartupCommit, check_objects, check_structure, take_writer_lock
 from signet_actors.writer.poison_commands import PoisonCommands
 from signet_actors.writer.restore import finish_restore
-from signet_actors.writer.startup_commit import StartupCommit
-from signet_actors.writer.status import commit_counters, damaged_status, writer_status
 from signet_actors.writer.wal_checkpointer import WalCheckpointer
 
 _NS, _HOUSEKEEPING_NS = 1_000_000_000, 60_000_000_000
@@ -191,7 +190,7 @@ class Writer:
                 case messages.TouchMemories() as touched:
                     group.touches.add(touched)
                 case messages.GetWriterStatus():
-                    incoming.reply(writer_status(self.workspace, self._group))
+                    incoming.reply(self._group.status(self.workspace))
                 case WatchJobs():
                     self.job_waiters.park(incoming)
                 case AdvanceBackup() as command:
@@ -283,7 +282,7 @@ class Writer:
             return {}
         self._files_in_place()
         return {
-            **commit_counters(self.group),
+            **self.group.counters(),
             "watches": len(self.job_waiters),
             **self.wal.counters(),
             "sync_seconds": self.syncs.reported_s(),
@@ -374,7 +373,7 @@ class Writer:
     def _refuse_displaced(self, batch: Sequence[Incoming[messages.WriterCommand]]) -> None:
         for incoming in batch:
             if isinstance(incoming.body, messages.GetWriterStatus):
-                incoming.reply(writer_status(self.workspace, self._group))
+                incoming.reply(self._group.status(self.workspace))
         self._group.refuse_displaced([incoming for incoming in batch if not incoming.answered], str(self.displacement))
 
     def _enter_read_only(self, found: str) -> None:
@@ -433,7 +432,7 @@ class Writer:
     def _refuse_damaged(self, batch: list[Incoming[messages.WriterCommand]]) -> None:
         for incoming in batch:
             if isinstance(incoming.body, messages.GetWriterStatus):
-                incoming.reply(damaged_status(self.damage))
+                incoming.reply(messages.WriterStatus(0, 0, 0, 0, False, 0, check_sqlite_version(), self.damage))
             elif not isinstance(incoming.body, (messages.TouchMemories, messages.ReportDamage)):
                 incoming.reply(group_commit.failure_for_unstarted(incoming, str(self.damage)))
 

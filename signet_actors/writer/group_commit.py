@@ -12,22 +12,24 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 from signet_actors.config.schema import Config, WriterConfig
+from signet_actors.config.workspace import Workspace
 from signet_actors.errors import DatabaseDisplaced, ErrorCode, SignetError, StoreIOError
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.leases import AdvanceHighWaterMark, ReapLeases
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.pipeline import ReconcileJobs
-from signet_actors.protocol.writer import PurgeStep, TransactionCommand, WriterCommand, WriterReply
+from signet_actors.protocol.writer import PurgeStep, TransactionCommand, WriterCommand, WriterReply, WriterStatus
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.command_context import CommandContext, QueueChanges, RowCache
 from signet_actors.store.engine import WriterEngine, WriteTransaction
 from signet_actors.store.errors import BROKEN_DISK, DiskFull, LockTimeout, StoreError
+from signet_actors.store.sqlite.connect import check_sqlite_version
 from signet_actors.store.writes import store_meta
 from signet_actors.writer import dispatch, idempotency
 from signet_actors.writer.commands import purge
@@ -192,6 +194,24 @@ class GroupCommit:
         """What commits changed in the job queue since the actor last read it."""
         self._committing = False
         self._reply_expiry = idempotency.ReplyExpiry(clock)
+
+    def counters(self) -> dict[str, float]:
+        """Return the metrics of the commits since the process started."""
+        flags = {"storage_full": float(self.storage_full), "touches_dropped": self.touches.dropped}
+        return {**asdict(self.metrics), **flags}
+
+    def status(self, workspace: Workspace) -> WriterStatus:
+        """Return the reply to ``GetWriterStatus``."""
+        wal = workspace.database.with_name(workspace.database.name + "-wal")
+        return WriterStatus(
+            commits=self.metrics.commits,
+            rows=self.metrics.rows,
+            largest_batch=self.metrics.largest_batch,
+            wal_bytes=wal.stat().st_size if wal.exists() else 0,
+            storage_full=self.storage_full,
+            schema_version=self.engine.schema_version(),
+            sqlite_version=check_sqlite_version(),
+        )
 
     def commit(self, batch: Sequence[PendingCommand]) -> None:
         """Apply or refuse every command of the batch, commit to disk, and reply to each.
