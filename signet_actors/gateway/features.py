@@ -1,7 +1,4 @@
-"""Have the process that serves an operation of a feature answer its requests, and those of other handlers for it.
-
-Source: docs/architecture.md "Features".
-"""
+"""Have the process that serves a feature's operation answer. Source: docs/architecture.md "Features"."""
 
 from __future__ import annotations
 

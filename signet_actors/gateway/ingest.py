@@ -176,10 +176,7 @@ async def embed_texts(
 
 
 def chunks_of(content: str, guardrails: GuardrailsConfig) -> tuple[str, ...]:
-    """Return the chunks of an oversized content in text order, no two of them equal; empty if it is stored whole.
-
-    A content that would be a single chunk is stored whole too.
-    """
+    """Return the different chunks of an oversized content in text order; empty if it is stored whole."""
     if len(content) <= guardrails.max_content_chars:
         return ()
     chunks = distinct_chunks(content, chunk_target(len(content), guardrails.chunk_target_chars))

@@ -33,10 +33,7 @@ _OPERATION: Final = "recallLlm"
 async def summary_card(
     call: Call[Any], query: str, limit: int, rows: Sequence[RecalledRow], *, spent_ms: int
 ) -> RecallResult | None:
-    """Return a card on the ``rows`` that are returned beside it; None if it is off, not wanted, or not made in time.
-
-    ``spent_ms`` of the request's time limit have passed.
-    """
+    """Return a card on the ``rows``; None if it is off, unwanted, or too late after ``spent_ms`` of the request."""
     state = call.state
     reranker = state.config.memory.pipeline_v2.reranker
     timeout_ms = min(reranker.timeout_ms, state.config.gateway.request_timeout_ms - spent_ms - RESERVE_MS)

@@ -24,7 +24,10 @@ _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - a zone is put on it
 def recall_intent(
     query: str, fields: ClockFields, time: RecallTime | None, *, now_ms: int, date_boost: bool
 ) -> Intent | None:
-    """Return what the recall does with a time at ``now_ms`` of the daemon; None without one that may rank."""
+    """Return what the recall does with a time; None if it names none, or only one that must not rank.
+
+    ``now_ms`` is the daemon's clock.
+    """
     if time is not None:
         start_ms, end_ms = epoch_ms(time.start), epoch_ms(time.end or "")
         assert start_ms is not None

@@ -23,10 +23,7 @@ class BackupProgress(Message, frozen=True, tag="writer.backup_progress"):
 
 
 class AdvanceBackup(Request[BackupProgress], frozen=True, tag="writer.advance_backup"):
-    """Begin the copy ``name`` (a backup's name) between commits, or report its progress.
-
-    Safe to repeat; a copy without such a request for a minute is cancelled.
-    """
+    """Begin the copy ``name``, or report its progress; one that is not asked for within a minute is cancelled."""
 
     name: str
 

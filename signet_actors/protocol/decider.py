@@ -42,10 +42,7 @@ class Decided(Message, frozen=True, tag="decider.decided"):
 
 
 class Decide(Request[Decided], frozen=True, tag="decider.decide"):
-    """Compare ``fact`` with what is stored. With ``vector_model`` its vector is frame 0.
-
-    ``Failure(UNAVAILABLE)``: no model answers at the moment, whatever the prompt.
-    """
+    """Compare ``fact`` (vector: frame 0) with what is stored. ``Failure(UNAVAILABLE)``: no model answers now."""
 
     fact: Fact
     origin: FactOrigin

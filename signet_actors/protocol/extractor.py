@@ -1,7 +1,4 @@
-"""The extractor's mailbox: its status, texts by its model, and waits for vectors.
-
-Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 14 and 23.
-"""
+"""The extractor's mailbox. Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 14 and 23."""
 
 from __future__ import annotations
 

@@ -16,10 +16,7 @@ from signet_actors.protocol.pipeline import JobMemory
 
 
 class LeasedJob(msgspec.Struct, frozen=True):
-    """A leased job; ``attempt`` counts from 1, ``payload`` is JSON text.
-
-    ``subject`` is the memory that the job is about, read in the transaction of the lease.
-    """
+    """A leased job; ``attempt`` counts from 1, ``payload`` is JSON text. ``subject``: its memory at the lease."""
 
     id: str
     kind: str

@@ -46,10 +46,7 @@ class JobMemory(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class JobsReady(Message, frozen=True, tag="writer.jobs_ready"):
-    """The kinds of which a job can be leased now; empty when the wait timed out or the writer had to end it.
-
-    A hint: another worker may lease the job first.
-    """
+    """The kinds of which a job is ready, as a hint; empty when the wait ended without one."""
 
     kinds: tuple[str, ...] = ()
 
@@ -208,10 +205,7 @@ class VectorStored(Message, frozen=True, tag="writer.vector_stored"):
 
 
 class StoreVector(Request[VectorStored], frozen=True, tag="writer.store_vector"):
-    """Store the vector (frame 0) of an embed job's memory and complete the job.
-
-    ``content_hash`` is that of the embedded text. ``token_codes`` as in ``writer.Vector``.
-    """
+    """Store the vector (frame 0) of the text with ``content_hash``, and complete the embed job."""
 
     job_id: str
     lease_id: str

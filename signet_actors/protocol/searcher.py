@@ -250,10 +250,7 @@ class ListMemories(Request[MemoryListed], frozen=True, tag="searcher.list_memori
 
 
 class MemoryFound(Message, frozen=True, tag="searcher.memory_found"):
-    """The memory, None if it does not exist or the caller may not read it; ``parts``: id and content of each.
-
-    The content of a part is None where a reply has no room for it.
-    """
+    """The memory, None without a readable one; ``parts``: id and content, None where a reply has no room."""
 
     memory: Memory | None
     parts: list[tuple[str, str | None]] | None = None

@@ -218,10 +218,7 @@ class Modified(Message, frozen=True, tag="writer.modified", omit_defaults=True):
 
 
 class MemoryPatch(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The fields to change; UNSET keeps a field, ``tags=()`` clears the tags.
-
-    ``content`` is in storage form; ``vector`` is the embedding of the new content.
-    """
+    """The fields to change, in storage form; UNSET keeps a field, ``tags=()`` clears the tags."""
 
     id: str
     reason: str
@@ -274,10 +271,7 @@ class Forgotten(Message, frozen=True, tag="writer.forgotten", omit_defaults=True
 
 
 class ForgetMemory(KeyedRequest[Forgotten], frozen=True, tag="writer.forget_memory"):
-    """Soft-delete one memory; ``force`` allows it for a pinned one (docs/decisions.md 38).
-
-    ``whole``: also the other parts of the long text that it is a part of.
-    """
+    """Soft-delete one memory, with ``force`` also a pinned one; ``whole``: all parts of its long text."""
 
     id: str
     reason: str

@@ -21,10 +21,7 @@ MAX_BUFFERED_VALUES: Final = 8192
 
 @dataclass(slots=True)
 class RowCache:
-    """Rows that this writer has seen committed, so that hot paths need no look-up.
-
-    Cleared whenever a transaction fails, because a cached row may have been rolled back.
-    """
+    """Rows that this writer has seen committed, for hot paths. A failed transaction clears it."""
 
     agents: set[str] = field(default_factory=set)
     vec_tables: dict[tuple[str, int], Insert] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""A bound on the bytes that one transaction erases, and its log. Source: docs/reliability.md R14, R21, R23."""
+"""How many bytes one transaction may erase, which bounds its log, too. Source: docs/reliability.md R14, R21, R23."""
 
 from __future__ import annotations
 

@@ -48,10 +48,7 @@ _PAGE = "{} ORDER BY 1 LIMIT :limit"
 
 
 def found(snapshot: Snapshot, asked: Asked[FindPipelineIdsRequest]) -> PipelineIdsReply:
-    """Return the runs, jobs, dead jobs or proposals for review whose ids begin with the prefix, by id.
-
-    Left out is what belongs to a memory that the caller may not read.
-    """
+    """Return readable runs, jobs, dead jobs or proposals for review whose ids begin with the prefix, by id."""
     request = asked.request
     policy, bindings = readable_in_any_scope(snapshot, asked.caller.agent_id)
     bindings |= {"first": request.prefix, "last": request.prefix + _HIGHEST_CHARACTER, "limit": request.limit}

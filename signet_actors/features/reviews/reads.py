@@ -40,7 +40,10 @@ _IN_STATE: Final = {
 
 
 def listed(snapshot: Snapshot, asked: Asked[ListReviewsRequest]) -> ReviewListReply:
-    """Return a page of proposals over readable memories, oldest first. Raises ``InvalidRequest`` for its state."""
+    """Return a page of proposals over memories that the caller may read, oldest first.
+
+    Raises ``InvalidRequest`` for an unknown state.
+    """
     page, dialect = asked.request, snapshot.dialect
     if page.state not in _IN_STATE:
         raise InvalidRequest(f"unknown review state {page.state!r}", field="state")

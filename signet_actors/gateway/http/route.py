@@ -438,10 +438,7 @@ def _is_agent_name(name: str) -> bool:
 
 
 def _first_text(names: tuple[str, ...], *sources: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the first of ``names`` that a source contains, and its text; a blank text counts as absent.
-
-    Raises InvalidRequest if any of them is no text.
-    """
+    """Return the first of ``names`` with a text that is not blank. Raises InvalidRequest if one is no text."""
     texts = [(name, _text(source, name)) for source in sources for name in names]
     return next(((name, text) for name, text in texts if text and text.strip()), None)
 

@@ -198,7 +198,10 @@ def _token(call: Call[api.ForgetRequest], candidates: list[api.ForgetCandidate])
 def _check_token(
     call: Call[api.ForgetRequest], candidates: list[api.ForgetCandidate], *, requires_confirm: bool
 ) -> HttpResponse | None:
-    """Return a refusal if the token, which may be an unneeded one, does not allow this deletion, else None."""
+    """Return a refusal if the token does not allow this deletion, else None.
+
+    A token is checked even where none is needed.
+    """
     token = call.request.confirm_token
     if token is None:
         if not requires_confirm:

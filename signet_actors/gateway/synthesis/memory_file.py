@@ -46,7 +46,10 @@ _VERSION: Final = re.compile(r"MEMORY\.backup-(\d{8}T\d{9}Z)(-edited)?\.md")
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A text of the memories of a project, or of none: a ``digest`` of these, and their versions by id."""
+    """What a model made from the memories of one project, or of none.
+
+    ``digest`` tells which memories, ``sources`` their versions by their ids.
+    """
 
     digest: str
     text: str

@@ -50,11 +50,7 @@ PARTIAL: Final = ".partial"
 
 
 class Backup:
-    """The duty and its schedule.
-
-    ``findings`` are the results of the last completed check, ``problem`` why the last backup failed; both are empty
-    while all is well.
-    """
+    """The duty. ``findings`` of the last check and ``problem`` of the last backup are empty while all is well."""
 
     def __init__(
         self,

@@ -88,10 +88,7 @@ def readable_ids(snapshot: Snapshot, prefix: str, read: ReadScope, limit: int, *
 def _beginning_with(
     snapshot: Snapshot, prefix: str, read: ReadScope, *, deleted: bool | None
 ) -> tuple[str, dict[str, Any]]:
-    """Return the condition that an id lies between the prefix and the prefix followed by the highest code point.
-
-    That is a range of the index on ``id``.
-    """
+    """Return the condition that an id begins with the prefix, as a range of the index on ``id``."""
     between = ("m.id >= :first AND m.id < :last", {"first": prefix, "last": prefix + _HIGHEST_CHARACTER})
     state = "1 = 1" if deleted is None else _DELETED if deleted else _LIVE
     return conjunction(between, (state, {}), readable_in_any_scope(snapshot, read.agent_id))

@@ -164,10 +164,7 @@ def turns_after(
 
 
 def best_turns(snapshot: Snapshot, query: SearchSessions, expression: str, *, places: int = 1) -> list[FoundTurn]:
-    """Return the best matching turns of each session that the caller may read and the query admits, best first.
-
-    ``places``: at most so many of a session.
-    """
+    """Return the best turns, at most ``places`` of each readable session that the query admits, best first."""
     where, bindings = conjunction((_LIVE, {}), readable_in_any_scope(snapshot, query.read.agent_id), _filters(query))
     found = _best(snapshot, where, bindings, expression, query.limit, places)
     rows = (snapshot.one(_FOUND, {"turn": turn}) for _, turn in found)
@@ -286,10 +283,7 @@ def turns_beside(snapshot: Snapshot, transcript: int, turn: int, count: int) -> 
 def last_turns(
     snapshot: Snapshot, transcript: int, count: int, *, first: int = 0, last: int = _LAST
 ) -> list[TranscriptTurn]:
-    """Return of the turns ``first`` to ``last`` the last ``count``, the oldest first.
-
-    Before them stands the last prompt, if it is not one of them.
-    """
+    """Return the last ``count`` turns from ``first`` to ``last``, and before them the last prompt."""
     rows = snapshot.rows(_TURNS_BEFORE, {"transcript": transcript, "turn": last + 1, "count": count})
     rows = [row for row in rows if row[0] >= first]
     prompt = snapshot.value(_LAST_PROMPT, {"transcript": transcript, "last": last})

@@ -1,7 +1,4 @@
-"""Statements about groups of chunks: the row of ``chunk_groups``, its entity, and the chunks in ``memories``.
-
-Source: memory-pipeline "Configuration Reference" (guardrails).
-"""
+"""Statements about groups of chunks: ``chunk_groups``, its entity, and the chunks in ``memories``."""
 
 from __future__ import annotations
 

@@ -126,10 +126,7 @@ def complete(context: CommandContext, command: CompleteJob) -> JobEnded:
 def report(
     context: CommandContext, command: JobReport, store: Callable[[CommandContext, Any, ActiveLease], str | None]
 ) -> JobEnded:
-    """``store`` what the worker of a feature found, and complete its job with the result that this returns.
-
-    Raises ``lease_lost`` if the lease is not held any more.
-    """
+    """``store`` what a worker found, and complete its job with the result. Raises ``lease_lost``."""
     job = active_lease(context, command.job_id, command.lease_id)
     require_kind(job, command.kind)
     return JobEnded(complete_leased(context, job, store(context, command, job)))
@@ -150,10 +147,7 @@ def complete_leased(context: CommandContext, job: ActiveLease, result: str | Non
 
 
 def fail(context: CommandContext, command: FailJob) -> JobEnded:
-    """End the attempt without a result: the job waits for its next attempt, or is dead after its last.
-
-    Raises ``lease_lost`` if the lease is not held any more.
-    """
+    """End the attempt without a result: the job waits for the next one, or is dead. Raises ``lease_lost``."""
     job = active_lease(context, command.job_id, command.lease_id)
     state = advance(JobState.LEASED, event_after_failure(job.attempts, job.max_attempts))
     _return_job(

@@ -311,10 +311,7 @@ def forget(context: CommandContext, command: ForgetTranscript) -> TranscriptForg
 
 
 def purge(context: CommandContext, cutoff: str, limit: int) -> tuple[int, bool]:
-    """Delete transcripts to which nothing was added since the cutoff, and what an interrupted forget left.
-
-    Return the number of transcripts, and whether more are left.
-    """
+    """Delete old transcripts and what an interrupted forget left; return their number, and whether more are left."""
     budget = ByteBudget()
     for transcript, agent_id in rows.half_forgotten(context.tx, limit):
         if _erase(context, transcript, budget, asked_by=agent_id)[1]:
