@@ -36,35 +36,10 @@ class StoredRun(NamedTuple):
     undone_at: str | None
 
 
-class NewProposal(NamedTuple):
+class ProposalRow(NamedTuple):
+    """A row of ``memory_proposals``, without who reviewed it."""
+
     seq: int
-    id: str
-    run_id: str
-    job_id: str
-    ordinal: int
-    memory_id: str
-    action: str
-    outcome: str
-    reason: str | None
-    rationale: str | None
-    fact_content: str
-    fact_type: str
-    fact_confidence: float
-    confidence: float
-    target_id: str | None
-    target_version: int | None
-    result_memory_id: str | None
-    result_version: int | None
-    history_id: str
-    syntactic_contradiction: bool
-    semantic_contradiction: bool | None
-    review_state: str | None
-    created_at: str
-
-
-class StoredProposal(NamedTuple):
-    """The columns of a proposal that a decision depends on."""
-
     id: str
     run_id: str
     job_id: str
@@ -72,6 +47,7 @@ class StoredProposal(NamedTuple):
     memory_id: str
     action: Action
     outcome: str
+    reason: str | None
     rationale: str | None
     fact_content: str | None
     fact_type: str
@@ -85,10 +61,11 @@ class StoredProposal(NamedTuple):
     syntactic_contradiction: int
     semantic_contradiction: int | None
     review_state: str | None
-    undo_note: str | None
+    created_at: str
+    undo_note: str | None = None
 
 
-PROPOSALS: Final = Insert("memory_proposals", NewProposal._fields)
+PROPOSALS: Final = Insert("memory_proposals", ProposalRow._fields)
 SHOWN: Final = Insert("shown_memories", ("proposal_seq", "memory_seq"))
 
 _RUNS: Final = Insert("pipeline_runs", (*NewRun._fields, "counts"))
@@ -101,7 +78,7 @@ _DELETE_RUNS: Final = (
     "DELETE FROM pipeline_runs"
     " WHERE seq IN (SELECT r.seq FROM pipeline_runs r WHERE r.created_at < :moment LIMIT :limit)"
 )
-_COLUMNS: Final = ", ".join(f"p.{name}" for name in StoredProposal._fields)
+_COLUMNS: Final = ", ".join(f"p.{name}" for name in ProposalRow._fields)
 _BY_ID: Final = f"SELECT {_COLUMNS} FROM memory_proposals p WHERE p.id = :id"
 _OF_RUN: Final = f"SELECT {_COLUMNS} FROM memory_proposals p WHERE p.run_id = :run_id ORDER BY p.ordinal DESC"
 _OUTCOMES: Final = (
@@ -167,15 +144,15 @@ def delete_runs_before(tx: WriteTransaction, moment: str, limit: int) -> int:
     return tx.changes()
 
 
-def by_id(tx: WriteTransaction, proposal_id: str) -> StoredProposal | None:
+def by_id(tx: WriteTransaction, proposal_id: str) -> ProposalRow | None:
     """Return the proposal, or None."""
     row = tx.one(_BY_ID, {"id": proposal_id})
-    return None if row is None else StoredProposal(*row)
+    return None if row is None else ProposalRow(*row)
 
 
-def of_run(tx: WriteTransaction, run_id: str) -> list[StoredProposal]:
+def of_run(tx: WriteTransaction, run_id: str) -> list[ProposalRow]:
     """Return the run's proposals, the last first."""
-    return [StoredProposal(*row) for row in tx.rows(_OF_RUN, {"run_id": run_id})]
+    return [ProposalRow(*row) for row in tx.rows(_OF_RUN, {"run_id": run_id})]
 
 
 def outcomes(tx: WriteTransaction, run_id: str) -> list[AppliedProposal]:

@@ -34,7 +34,7 @@ from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes import provider_usage
 from signet_actors.store.writes.leases import ActiveLease
 from signet_actors.store.writes.memories import StoredRow
-from signet_actors.store.writes.proposals import NewProposal, NewRun
+from signet_actors.store.writes.proposals import NewRun, ProposalRow
 from signet_actors.writer.commands import history, leases, memories, memory_changes
 from signet_actors.writer.commands.leases import MEMORY_GONE
 
@@ -363,7 +363,7 @@ def _store(
     seq = context.insert_buffer.next_seq("memory_proposals")
     context.insert_buffer.add(
         proposal_rows.PROPOSALS,
-        NewProposal(
+        ProposalRow(
             seq=seq,
             id=proposal_id,
             run_id=run.command.run_id,

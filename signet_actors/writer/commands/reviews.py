@@ -34,7 +34,7 @@ from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes.memories import StoredRow
-from signet_actors.store.writes.proposals import StoredProposal
+from signet_actors.store.writes.proposals import ProposalRow
 from signet_actors.writer.commands import history, memories, memory_changes
 from signet_actors.writer.commands.memories import REMEMBERED_AGAIN
 from signet_actors.writer.commands.proposals import count, derive, find_duplicate, protection_reason, target_of
@@ -48,7 +48,7 @@ APPROVED = "approved in review"
 class _Reviewable(NamedTuple):
     """A proposal that can be reviewed, with its source memory and its target."""
 
-    row: StoredProposal
+    row: ProposalRow
     source: StoredRow
     target: StoredRow | None
 
@@ -108,7 +108,7 @@ def approve(context: CommandContext, command: ApproveProposal) -> ReviewDecided:
 
 
 def _approve_addition(
-    context: CommandContext, row: StoredProposal, source: StoredRow, text: str, command: ApproveProposal
+    context: CommandContext, row: ProposalRow, source: StoredRow, text: str, command: ApproveProposal
 ) -> ReviewDecided:
     """Store the fact as a new memory beside its source."""
     verdict = gates.gate_approved(
@@ -131,7 +131,7 @@ def _approve_addition(
 
 
 def _mark_approved(
-    context: CommandContext, row: StoredProposal, command: ApproveProposal, memory_id: str | None, version: int | None
+    context: CommandContext, row: ProposalRow, command: ApproveProposal, memory_id: str | None, version: int | None
 ) -> None:
     """Close the proposal as approved, and record the memory that came of it."""
     proposal_rows.mark_approved(
@@ -199,7 +199,7 @@ def _undo_reply(
 
 def _reject(
     context: CommandContext,
-    row: StoredProposal,
+    row: ProposalRow,
     principal: Principal,
     reason: str,
     evidence: history.Evidence,
@@ -231,7 +231,7 @@ def _find_reviewable(context: CommandContext, proposal_id: str, read: ReadScope)
     return _Reviewable(row, source, target)
 
 
-def _already_decided(row: StoredProposal, wanted: str) -> ReviewDecided:
+def _already_decided(row: ProposalRow, wanted: str) -> ReviewDecided:
     same = row.review_state == wanted
     return ReviewDecided(
         row.id,
@@ -242,7 +242,7 @@ def _already_decided(row: StoredProposal, wanted: str) -> ReviewDecided:
     )
 
 
-def _proposal(row: StoredProposal, text: str) -> Proposal:
+def _proposal(row: ProposalRow, text: str) -> Proposal:
     return Proposal(
         action=row.action,
         fact=Fact(text, row.fact_type, row.fact_confidence),
@@ -255,7 +255,7 @@ def _proposal(row: StoredProposal, text: str) -> Proposal:
     )
 
 
-def _evidence(context: CommandContext, row: StoredProposal, details: dict[str, object]) -> history.Evidence:
+def _evidence(context: CommandContext, row: ProposalRow, details: dict[str, object]) -> history.Evidence:
     metadata: dict[str, object] = {
         "runId": row.run_id,
         "proposalId": row.id,
@@ -275,7 +275,7 @@ def _may_see(context: CommandContext, memory_id: str, agent_id: str, read: ReadS
     return memory_rows.readable_by_id(context.tx, memory_id, read) is not None
 
 
-def _earlier_undo_result(row: StoredProposal) -> UndoResult | None:
+def _earlier_undo_result(row: ProposalRow) -> UndoResult | None:
     """Return the result of an earlier undo."""
     if row.outcome == ProposalOutcome.UNDONE:
         return UndoResult(row.ordinal, row.action, "undone", row.result_memory_id, None)
@@ -284,7 +284,7 @@ def _earlier_undo_result(row: StoredProposal) -> UndoResult | None:
     return None
 
 
-def _undo(context: CommandContext, row: StoredProposal, principal: Principal, read: ReadScope) -> UndoResult | None:
+def _undo(context: CommandContext, row: ProposalRow, principal: Principal, read: ReadScope) -> UndoResult | None:
     """Undo the proposal's change, or keep it for the reason given; return None if it had changed nothing."""
     undo_change = _UNDO_BY_OUTCOME.get(row.outcome)
     if undo_change is None:
@@ -297,11 +297,11 @@ def _undo(context: CommandContext, row: StoredProposal, principal: Principal, re
     return UndoResult(row.ordinal, row.action, "kept", row.result_memory_id, why)
 
 
-def _result(context: CommandContext, row: StoredProposal, read: ReadScope) -> StoredRow | None:
+def _result(context: CommandContext, row: ProposalRow, read: ReadScope) -> StoredRow | None:
     return None if row.result_memory_id is None else memory_rows.readable_by_id(context.tx, row.result_memory_id, read)
 
 
-def _undo_add(context: CommandContext, row: StoredProposal, principal: Principal, read: ReadScope) -> str | None:
+def _undo_add(context: CommandContext, row: ProposalRow, principal: Principal, read: ReadScope) -> str | None:
     made = _result(context, row, read)
     if made is None or made.is_deleted:
         return "gone"
@@ -321,7 +321,7 @@ def _remembered_again_since(context: CommandContext, memory_id: str, since: int 
     return history_rows.was_noted_after(context.tx, memory_id, REMEMBERED_AGAIN, since)
 
 
-def _undo_update(context: CommandContext, row: StoredProposal, principal: Principal, read: ReadScope) -> str | None:
+def _undo_update(context: CommandContext, row: ProposalRow, principal: Principal, read: ReadScope) -> str | None:
     changed = _result(context, row, read)
     if changed is None or changed.is_deleted:
         return "gone"
@@ -338,7 +338,7 @@ def _undo_update(context: CommandContext, row: StoredProposal, principal: Princi
     return None if status == "updated" else status
 
 
-def _undo_delete(context: CommandContext, row: StoredProposal, principal: Principal, read: ReadScope) -> str | None:
+def _undo_delete(context: CommandContext, row: ProposalRow, principal: Principal, read: ReadScope) -> str | None:
     deleted = _result(context, row, read)
     if deleted is None:
         return "gone"
@@ -351,7 +351,7 @@ def _undo_delete(context: CommandContext, row: StoredProposal, principal: Princi
     return None if status == "recovered" else status
 
 
-_UNDO_BY_OUTCOME: dict[str, Callable[[CommandContext, StoredProposal, Principal, ReadScope], str | None]] = {
+_UNDO_BY_OUTCOME: dict[str, Callable[[CommandContext, ProposalRow, Principal, ReadScope], str | None]] = {
     ProposalOutcome.CREATED: _undo_add,
     ProposalOutcome.UPDATED: _undo_update,
     ProposalOutcome.DELETED: _undo_delete,
@@ -359,5 +359,5 @@ _UNDO_BY_OUTCOME: dict[str, Callable[[CommandContext, StoredProposal, Principal,
 }
 
 
-def _undo_reason(row: StoredProposal) -> str:
+def _undo_reason(row: ProposalRow) -> str:
     return f"undo of run {row.run_id}"
