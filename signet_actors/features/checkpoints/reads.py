@@ -1,8 +1,6 @@
 """Checkpoints of sessions that a caller may read, and what is stored of a session that goes on.
 
 The read policy is that of memories (``read_policy``): the alias of ``session_checkpoints`` is ``m`` for that reason.
-
-Source: memory-pipeline.txt "Session Checkpoints"; docs/decisions.md 35.
 """
 
 from __future__ import annotations

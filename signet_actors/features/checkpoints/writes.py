@@ -1,4 +1,4 @@
-"""Store checkpoints, end sessions, delete old ones. Source: memory-pipeline.txt "Session Checkpoints"."""
+"""Store checkpoints of sessions, note the end of a session, and delete what is too old."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Proposals that wait, or waited, for a review, without texts that repeat what was forgotten.
-
-Source: docs/compatibility.md "Review queue"; docs/decisions.md 16, 35.
-"""
+"""Proposals that wait, or waited, for a review, without texts that repeat what was forgotten."""
 
 from __future__ import annotations
 

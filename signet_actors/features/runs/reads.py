@@ -1,7 +1,4 @@
-"""Runs of the pipeline and their proposals, without texts that repeat what was forgotten.
-
-Source: docs/compatibility.md "Diagnostics and pipeline status"; docs/decisions.md 14, 16, 35.
-"""
+"""Runs of the pipeline and their proposals, without texts that repeat what was forgotten (docs/decisions.md 35)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The memories that a session was offered, as far as the caller may read them.
-
-Source: memory-pipeline.txt "Continuity Scoring"; docs/guides/hooks.md "Sessions"; docs/decisions.md 35.
-"""
+"""The memories that a session was offered, as far as the caller may read them (docs/decisions.md 35)."""
 
 from __future__ import annotations
 

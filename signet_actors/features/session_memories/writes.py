@@ -1,7 +1,4 @@
-"""Store what sessions were offered, and the mean of the ratings that their agents gave each of these memories.
-
-Source: memory-pipeline.txt "Continuity Scoring"; architecture.txt "agent_feedback"; docs/compatibility.md "Feedback".
-"""
+"""Store what sessions were offered, and the mean of the ratings that agents gave each of these memories."""
 
 from __future__ import annotations
 

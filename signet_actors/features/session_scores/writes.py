@@ -1,7 +1,4 @@
-"""Store how well memory served a session, as a model judged, and the relevance of its memories.
-
-Source: memory-pipeline.txt "Continuity Scoring"; docs/reliability.md R23.
-"""
+"""Store how well memory served a session, as a model judged, and the relevance of its memories."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Summaries of sessions that a caller may read, with the memories made from them and the words of the session.
-
-Source: docs/compatibility.md "Summaries of sessions"; docs/decisions.md 35.
-"""
+"""Readable summaries of sessions, with the memories made from them and the words of the session."""
 
 from __future__ import annotations
 

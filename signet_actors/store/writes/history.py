@@ -1,7 +1,4 @@
-"""Statements about ``memory_history``: the events of each change, and the removal of the texts that they hold.
-
-Source: memory-system.txt "Memory History"; docs/reliability.md R23.
-"""
+"""Statements about ``memory_history``: the events of each change, and the removal of the texts that they hold."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Statements about ``memory_jobs``: new, ended, lost and requeued jobs, and which jobs a memory has.
 
 ``leases`` has the statements about jobs that are handed out.
-
-Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-15.
 """
 
 from __future__ import annotations

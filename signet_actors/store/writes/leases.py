@@ -1,8 +1,6 @@
 """Statements about leased jobs of ``memory_jobs``, and about those that may be leased.
 
 A poison job has the error ``poison_error``: its worker exited while it held the lease. It always has a due time.
-
-Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-14.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Statements about rows of ``memories`` with their tags and temporal edges, inside a write transaction.
 
 Two memories can be duplicates only inside one ``Scope``: agent, visibility, project and scope.
-
-Source: memory-api.txt; docs/decisions.md 4.
 """
 
 from __future__ import annotations

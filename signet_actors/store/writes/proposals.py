@@ -1,8 +1,6 @@
 """Statements about ``pipeline_runs`` and ``memory_proposals``: what a run proposed, and what people decided about it.
 
 ``shown_memories`` records which memories the reason of a proposal may quote.
-
-Source: memory-pipeline.txt "Controlled Writes"; docs/decisions.md 16, 39; docs/reliability.md R23.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Statements that find or delete what retention deletes: tombstones, ended jobs, old changes.
-
-Source: memory-system.txt "Retention Worker"; docs/reliability.md R16, R23.
-"""
+"""Statements that find or delete what retention deletes: tombstones, ended jobs, old changes."""
 
 from __future__ import annotations
 

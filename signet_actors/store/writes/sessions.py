@@ -1,7 +1,4 @@
-"""Statements about ``session_contexts`` and ``session_recalls``, and about when memory was off for a session.
-
-Source: memory-api.txt "POST /api/memory/recall" (context ledger); docs/decisions.md 60.
-"""
+"""Statements about ``session_contexts`` and ``session_recalls``, and about when memory was off for a session."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Statements about transcripts of sessions and their turns; triggers of the schema keep the text index.
-
-Source: architecture.txt "session_transcripts"; docs/decisions.md 26.
-"""
+"""Statements about transcripts of sessions and their turns; triggers of the schema keep the text index."""
 
 from __future__ import annotations
 
