@@ -1,7 +1,4 @@
-"""Batch modify: apply up to 200 patches in one commit and report a result for each of them.
-
-Source: memory-api.txt "POST /api/memory/modify"; memory-system.txt "Modify"; docs/compatibility.md "Forget and modify".
-"""
+"""Apply up to 200 patches in one commit and report a result for each of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""List the connected harnesses, and have their files brought up to date.
-
-Source: architecture.txt "HTTP API Reference" (``/api/harnesses``); docs/guides/identity.md.
-"""
+"""List the connected harnesses, and have their files brought up to date."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Change one memory over HTTP: patch, delete, recover. Each needs a reason and may name the expected version.
-
-Source: memory-api.txt "Memories"; docs/compatibility.md "Forget and modify"; docs/decisions.md 3, 26, 30-33, 35.
-"""
+"""Change one memory over HTTP: patch, delete, recover (docs/decisions.md 3, 26, 30-33, 35)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Remember over HTTP, on each of its three paths: a text becomes one memory, or several chunks if it is too long.
-
-Source: memory-api.txt "Memories"; docs/compatibility.md "Remember", "Oversized content"; docs/decisions.md 4, 23, 26,
-30, 31, 33.
-"""
+"""Remember over HTTP: a text becomes one memory, or chunks if it is long (docs/decisions.md 4, 23, 26, 30, 31, 33)."""
 
 from __future__ import annotations
 

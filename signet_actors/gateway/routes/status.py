@@ -1,7 +1,4 @@
-"""The status overview: it requests the state of each process, with a short timeout.
-
-Source: docs/compatibility.md "Health and status"; docs/decisions.md 14, 15.
-"""
+"""The status overview: it requests the state of each process, with a short timeout (docs/decisions.md 14, 15)."""
 
 from __future__ import annotations
 
