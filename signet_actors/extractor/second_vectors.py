@@ -19,13 +19,7 @@ from signet_actors.config.schema import Config, EmbeddingConfig
 from signet_actors.domain.jobs import SECOND_VECTOR
 from signet_actors.domain.normalization import collapsed
 from signet_actors.errors import ConfigError, ProviderError, SignetError
-from signet_actors.protocol.pipeline import (
-    FindUnembedded,
-    SecondVector,
-    StoreSecondVectors,
-    UnembeddedFound,
-    WatchJobs,
-)
+from signet_actors.protocol.pipeline import FindUnembedded, SecondVector, StoreSecondVectors, UnembeddedFound, WatchJobs
 
 if TYPE_CHECKING:
     from signet_actors.providers.embedding import AsyncEmbedder

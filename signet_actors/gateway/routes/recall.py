@@ -34,13 +34,7 @@ from signet_actors.gateway.temporal import recall_intent, temporal_meta
 from signet_actors.operations import recall as api
 from signet_actors.operations.temporal import RecallTime
 from signet_actors.protocol.memories import Filters, Wording
-from signet_actors.protocol.searcher import (
-    FindSimilar,
-    LegacySearch,
-    ListAuthors,
-    Recalled,
-    RecalledRow,
-)
+from signet_actors.protocol.searcher import FindSimilar, LegacySearch, ListAuthors, Recalled, RecalledRow
 from signet_actors.protocol.sessions import OfferedBy
 from signet_actors.protocol.transcripts import ExpandSessions
 

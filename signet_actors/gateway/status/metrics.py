@@ -19,12 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.metrics_core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 import signet_actors
@@ -98,11 +93,7 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
         ("truncated", "writer_truncated", "1 after the database or its log was truncated in place"),
         ("sync_seconds", "writer_sync_seconds", "How long a slow sync of the disk takes; 0 while syncs are fast"),
         ("wal_frames", "writer_wal_frames", "Frames in the write-ahead log after the last commit"),
-        (
-            "wal_blocked",
-            "writer_wal_blocked",
-            "1 while another program keeps the write-ahead log long",
-        ),
+        ("wal_blocked", "writer_wal_blocked", "1 while another program keeps the write-ahead log long"),
         ("touches_dropped", "writer_touches_dropped_total", "Recorded accesses dropped because too many were queued"),
         ("fenced", "writer_fenced_total", "Job reports refused because the lease was lost"),
         ("watches", "writer_watches", "Job requests that wait for a job to become ready"),
@@ -120,11 +111,7 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
             "searcher_snapshots_ended_total",
             "Queries restarted on a new snapshot so that the write-ahead log could be checkpointed",
         ),
-        (
-            "preempted",
-            "searcher_preempted_total",
-            "Candidate searches of the pipeline that a client's query preempted",
-        ),
+        ("preempted", "searcher_preempted_total", "Candidate searches of the pipeline that a client's query preempted"),
         ("index_pending", "searcher_index_pending", "Memories that are not completely indexed yet"),
         # retention
         ("sweeps", "retention_sweeps_total", "Purge sweeps finished"),
@@ -137,11 +124,7 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
         ("jobs_dead", "retention_jobs_dead_total", "Jobs marked dead after their last attempt"),
         ("jobs_reconciled", "retention_jobs_reconciled_total", "Missing jobs created for memories"),
         ("backups", "retention_backups_total", "Backups created and verified"),
-        (
-            "scrub_findings",
-            "retention_scrub_findings",
-            "Problems found in the last verified copy of the database",
-        ),
+        ("scrub_findings", "retention_scrub_findings", "Problems found in the last verified copy of the database"),
         ("purge_suspended", "retention_suspended", "1 while purging is suspended, for example after a clock jump"),
         ("backup_problem", "retention_backup_problem", "1 while the last backup could not be made"),
         ("reports_waiting", "retention_reports_waiting", "Reports of hooks that were sent again without success"),

@@ -19,11 +19,7 @@ import msgspec
 
 from signet_actors.config.schema import Config
 from signet_actors.domain import synthesis as rules
-from signet_actors.domain.dated_sections import (
-    Dated,
-    assembled,
-    without_memories,
-)
+from signet_actors.domain.dated_sections import Dated, assembled, without_memories
 from signet_actors.domain.extraction.prompts import mark
 from signet_actors.domain.providers import NO_PROVIDER
 from signet_actors.domain.redaction.scan import Kinds, Redactor

@@ -10,12 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from signet_actors.operations.transcripts import PastSessionBody
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.transcripts import (
-    ListPastSessions,
-    SearchSessions,
-    StoredTranscript,
-    TranscriptTurn,
-)
+from signet_actors.protocol.transcripts import ListPastSessions, SearchSessions, StoredTranscript, TranscriptTurn
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, in_project, readable_in_any_scope
 

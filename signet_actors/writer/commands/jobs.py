@@ -23,12 +23,7 @@ from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.operations.requeue import NotRequeued
 from signet_actors.protocol.leases import LeasesReaped, ReapLeases
-from signet_actors.protocol.pipeline import (
-    JobsReconciled,
-    JobsRequeued,
-    ReconcileJobs,
-    RequeueJobs,
-)
+from signet_actors.protocol.pipeline import JobsReconciled, JobsRequeued, ReconcileJobs, RequeueJobs
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes import jobs as job_rows

@@ -20,11 +20,7 @@ from signet_actors.domain.memories import DERIVED, INTERNAL_SOURCE_TYPES, type_s
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.written_forms import INDEXED_CHARS, indexed_beside
 from signet_actors.protocol.message import Principal
-from signet_actors.protocol.writer import (
-    ImportLine,
-    NewMemory,
-    Remembered,
-)
+from signet_actors.protocol.writer import ImportLine, NewMemory, Remembered
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.writes import agents

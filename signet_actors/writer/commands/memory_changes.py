@@ -52,11 +52,7 @@ from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes import session_summaries as summary_rows
 from signet_actors.store.writes.memories import StoredRow
 from signet_actors.writer.byte_budget import ByteBudget
-from signet_actors.writer.commands import (
-    embeddings,
-    history,
-    jobs,
-)
+from signet_actors.writer.commands import embeddings, history, jobs
 from signet_actors.writer.commands.memories import REMEMBERED_AGAIN, restore_key
 
 _DAY_MS = 86_400_000

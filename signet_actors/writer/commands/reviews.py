@@ -23,11 +23,7 @@ from signet_actors.errors import NotFound
 from signet_actors.features.runs.api import UndoReply, UndoRequest, UndoResult
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Asked, Principal
-from signet_actors.protocol.pipeline import (
-    ApproveProposal,
-    RejectProposal,
-    ReviewDecided,
-)
+from signet_actors.protocol.pipeline import ApproveProposal, RejectProposal, ReviewDecided
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, RecoverMemory
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import history as history_rows
