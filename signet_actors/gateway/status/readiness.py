@@ -67,18 +67,14 @@ def readiness(
         for child in others
         if child.state != UP and not _is_first_start(child) and not _is_stopping_optional(child)
     ]
-    missing = []
-    if not any(child.role == "writer" and child.state == UP for child in others):
-        missing.append("writer")
-    if not any(child.role == "searcher" and child.state == UP for child in others):
-        missing.append("searcher")
+    up = [child.role for child in others if child.state == UP]
+    missing = [role for role in ("writer", "searcher") if role not in up]
+    writer = [child.counters for child in others if child.role == "writer" and child.state == UP]
     unresponsive = [role for role in unanswered if role not in missing]
-    full = storage_full or any(
-        child.counters.get("storage_full") for child in others if child.role == "writer" and child.state == UP
-    )
+    full = storage_full or any(counters.get("storage_full") for counters in writer)
     silent = [] if silent_ms is None else ["supervisor"]
     reported = [*silent, *(child.name for child in down)]
-    displaced = any(child.counters.get("displaced") for child in others if child.role == "writer" and child.state == UP)
+    displaced = any(counters.get("displaced") for counters in writer)
     damaged = any(child.counters.get("damaged") for child in others if child.state == UP)
     scrubbed = any(child.counters.get("scrub_findings") for child in others)
     unknown = [role for role in missing if not any(child.role == role for child in others)]
@@ -105,7 +101,7 @@ def readiness(
     slow = sync_s >= _SLOW_SYNC_S
     if slow:
         sentences.append(f"the disk is slow: a sync takes {sync_s:.0f} s; writes wait for it, or are answered 504")
-    blocked = any(child.counters.get("wal_blocked") for child in others if child.role == "writer" and child.state == UP)
+    blocked = any(counters.get("wal_blocked") for counters in writer)
     if blocked:
         sentences.append(
             "another program has an open read transaction on the database, so its write-ahead log grows with every"
