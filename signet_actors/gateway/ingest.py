@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, UnsetType
 
 from signet_actors.config.pipeline_schema import GuardrailsConfig
 from signet_actors.domain.chunking import chunk_target, distinct_chunks
@@ -63,16 +62,9 @@ class PreparedMemory(NamedTuple):
     chunks: tuple[str, ...]
 
 
-class RedactionFields(NamedTuple):
-    """Response fields about redacted secrets; both are absent if there were none."""
-
-    redacted: Literal[True] | UnsetType
-    redactions: list[str] | UnsetType
-
-
-def redaction_fields(kinds: Kinds) -> RedactionFields:
-    """Return the response fields for ``kinds``, which may contain duplicates."""
-    return RedactionFields(True, list(dict.fromkeys(kinds))) if kinds else RedactionFields(UNSET, UNSET)
+def redaction_fields(kinds: Kinds) -> dict[str, Any]:
+    """Return the fields of a response about redacted secrets: none if there were none. ``kinds`` may repeat."""
+    return {"redacted": True, "redactions": list(dict.fromkeys(kinds))} if kinds else {}
 
 
 class FieldRedactor:
@@ -94,17 +86,9 @@ class FieldRedactor:
         self.redactions += kinds
         return text
 
-    def optional(self, text: str | None) -> str | None:
-        """Return ``text`` without secrets, or None for None."""
-        return None if text is None else self.clean(text)
-
     def tags(self, tags: Sequence[str]) -> tuple[str, ...]:
         """Return the tags without secrets and without duplicates."""
         return tuple(dict.fromkeys(map(self.clean, tags)))
-
-    def type_name(self, name: str | None) -> str | None:
-        """Return ``name``. Raises InvalidRequest if it contains a secret."""
-        return None if name is None else self.identifier(name, "type")
 
     def identifier(self, name: str, field: str) -> str:
         """Return ``name`` unchanged, because two different names must never become equal by redaction.
@@ -115,22 +99,14 @@ class FieldRedactor:
             raise InvalidRequest(f"{field} must not contain a secret", field=field)
         return name
 
-    def scope(self, name: str | None) -> str | None:
-        """Return the name of a scope. Raises InvalidRequest if it contains a secret."""
-        return None if name is None else self.identifier(name, "scope")
-
     def digest(self, key: str) -> str:
         """Return ``key``, or a digest of it if it contains a secret, because different keys must stay different."""
         return key if self.clean(key) == key else f"redacted-{hashlib.sha256(key.encode()).hexdigest()}"
 
     def principal(self, principal: Principal) -> Principal:
         """Return the principal as the history stores it. The agent's identity is not changed."""
-        return msgspec.structs.replace(
-            principal,
-            changed_by=self.clean(principal.changed_by),
-            session_id=self.optional(principal.session_id),
-            request_id=self.optional(principal.request_id),
-        )
+        texts = {name: getattr(principal, name) for name in ("changed_by", "session_id", "request_id")}
+        return msgspec.structs.replace(principal, **{name: text and self.clean(text) for name, text in texts.items()})
 
 
 async def prepare_text(state: GatewayState, raw: str) -> PreparedText:

@@ -99,14 +99,12 @@ def _invalid_result(item: object, error: InvalidRequest) -> ModifyResult:
 
 def _result(outcome: Modified, stored: Collection[str], *, redactions: Kinds) -> ModifyResult:
     applied = outcome.status in {"updated", "no_changes"}
-    redaction = redaction_fields(redactions if applied else ())
     return fill(
         ModifyResult,
         outcome,
         content_changed=outcome.content_changed if applied else UNSET,
         embedded=(outcome.embedded or outcome.id in stored) if applied and outcome.content_changed else UNSET,
-        redacted=redaction.redacted,
-        redactions=redaction.redactions,
+        **redaction_fields(redactions if applied else ()),
         error=UNSET if applied else outcome_text(outcome.status),
     )
 

@@ -151,7 +151,6 @@ async def _kept_of(call: Call[SessionEndRequest], key: str, *, noted: bool) -> a
         made = await call.state.checkpoints.turned(
             key, call.agent_id, _last_chars(found, stored.added), harness=request.harness, project=project
         )
-    redaction = redaction_fields((*call.redactions, *found.kinds))
     return api.KeepCheckpointReply(
         queued=stored.job_id is not None,
         job_id=UNSET if stored.job_id is None else stored.job_id,
@@ -161,8 +160,7 @@ async def _kept_of(call: Call[SessionEndRequest], key: str, *, noted: bool) -> a
         turns=len(found.transcript.turns),
         new_turns=stored.added,
         checkpoint_id=UNSET if made is None else made,
-        redacted=redaction.redacted,
-        redactions=redaction.redactions,
+        **redaction_fields((*call.redactions, *found.kinds)),
     )
 
 

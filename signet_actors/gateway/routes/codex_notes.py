@@ -55,8 +55,7 @@ async def write_note(call: Call[NoteRequest]) -> HttpResponse:
     home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
     mark_sent()
     path = await asyncio.to_thread(_write, home, name, clean.encode(), retry=call.idempotency is not None)
-    redaction = redaction_fields(kinds)
-    return HttpResponse(NoteReply(path=path, redacted=redaction.redacted, redactions=redaction.redactions))
+    return HttpResponse(NoteReply(path=path, **redaction_fields(kinds)))
 
 
 def _slug(title: str) -> str:

@@ -22,7 +22,7 @@ from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.features.session_memories.api import ACCEPTANCE_RULE, FEEDBACK, FeedbackReply, FeedbackRequest
 from signet_actors.gateway.features import ask
-from signet_actors.gateway.http.responses import joined_tags
+from signet_actors.gateway.http.responses import fill, joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import (
     PreparedMemory,
@@ -253,18 +253,14 @@ async def _repeated(call: Call[api.HookRememberRequest], text: PreparedMemory) -
         return None
     if memory is None or (memory.idempotency_key is not None and memory.idempotency_key == request.idempotency_key):
         return None
-    redaction = redaction_fields(text.redactions + call.redactions)
-    return RememberReply(
-        id=memory.id,
-        type=memory.type,
+    return fill(
+        RememberReply,
+        memory,
         tags=joined_tags(memory.tags),
         pinned=bool(memory.pinned),
-        importance=memory.importance,
-        content=memory.content,
         embedded=memory.embedding_model is not None,
         deduped=True,
-        redacted=redaction.redacted,
-        redactions=redaction.redactions,
+        **redaction_fields(text.redactions + call.redactions),
     )
 
 

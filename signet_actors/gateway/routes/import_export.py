@@ -24,7 +24,7 @@ from signet_actors.domain.normalization import collapsed, storage_content
 from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, SignetError
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, TooManyValues, decode_json, serve
-from signet_actors.gateway.ingest import FieldRedactor, chunks_of, redacted, redaction_fields
+from signet_actors.gateway.ingest import FieldRedactor, chunks_of, redacted
 from signet_actors.gateway.limits import TEXT_EXECUTOR, SearchesFirst
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations import import_export as api
@@ -87,7 +87,7 @@ async def import_memories(call: Call[api.ImportRequest]) -> HttpResponse:
             imported=done.imported,
             deduped=done.deduped,
             redacted=batch.redacted,
-            redactions=redaction_fields(batch.redactions).redactions,
+            redactions=list(dict.fromkeys(batch.redactions)) or UNSET,
             refused=sorted(batch.refused + refused, key=lambda line: line.line),
             memories=UNSET if done.memories is None else done.memories,
             superseded=done.superseded or UNSET,

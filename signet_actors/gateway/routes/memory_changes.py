@@ -35,15 +35,13 @@ async def patch_memory(call: Call[api.PatchRequest]) -> HttpResponse:
     if done.status not in {"updated", "no_changes"}:
         return outcome_response(done)
     embedded = done.embedded or done.id in await wait_stored(call, unembedded_versions([done]))
-    redaction = redaction_fields(redactions + call.redactions)
     return HttpResponse(
         fill(
             api.PatchReply,
             done,
             embedded=embedded if done.content_changed else UNSET,
             other_parts=done.parts or UNSET,
-            redacted=redaction.redacted,
-            redactions=redaction.redactions,
+            **redaction_fields(redactions + call.redactions),
         )
     )
 

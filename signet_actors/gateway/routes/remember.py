@@ -13,11 +13,10 @@ from msgspec import UNSET
 from signet_actors.domain.memories import DEFAULT_IMPORTANCE, importance_to_store
 from signet_actors.domain.transcripts.turns import TranscriptTooLong
 from signet_actors.errors import InvalidRequest, OutcomeUnknown, SignetError
-from signet_actors.gateway.http.responses import joined_tags
+from signet_actors.gateway.http.responses import fill, joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import (
     PreparedMemory,
-    RedactionFields,
     embed_texts,
     prepare_remembered_text,
     redaction_fields,
@@ -219,7 +218,7 @@ async def _similar(
 
 
 async def _remember_reply(
-    call: Call[Any], stored: messages.Remembered | messages.ChunksRemembered, redaction: RedactionFields
+    call: Call[Any], stored: messages.Remembered | messages.ChunksRemembered, redaction: dict[str, Any]
 ) -> api.RememberReply | api.RememberChunksReply:
     """Return the reply for what is stored; a duplicate source may be in the other form (single or chunked)."""
     if isinstance(stored, messages.ChunksRemembered):
@@ -228,32 +227,20 @@ async def _remember_reply(
             ids=stored.ids,
             group_id=stored.group_id,
             deduped=True if stored.deduped else UNSET,
-            redacted=redaction.redacted,
-            redactions=redaction.redactions,
+            **redaction,
         )
     embedded = stored.embedded
     if not embedded and not stored.deduped:
         # Skip a duplicate: it is not known here whether the existing memory still has an embedding job to wait for.
         embedded = stored.id in await wait_stored(call, {stored.id: stored.version})
-    return api.RememberReply(
-        id=stored.id,
-        type=stored.type,
-        tags=joined_tags(stored.tags),
-        pinned=stored.pinned,
-        importance=stored.importance,
-        content=stored.content,
-        embedded=embedded,
-        deduped=stored.deduped,
-        redacted=redaction.redacted,
-        redactions=redaction.redactions,
-    )
+    return fill(api.RememberReply, stored, tags=joined_tags(stored.tags), embedded=embedded, **redaction)
 
 
 async def _remember_chunks(
     call: Call[api.RememberRequest],
     memory: messages.NewMemory,
     chunks: tuple[str, ...],
-    redaction: RedactionFields,
+    redaction: dict[str, Any],
     *,
     may_repeat: bool,
 ) -> api.RememberReply | api.RememberChunksReply:

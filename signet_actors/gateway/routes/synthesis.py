@@ -70,15 +70,13 @@ async def complete(call: Call[api.CompleteSynthesisRequest]) -> HttpResponse:
     by = call.request.harness or "harness"
     mark_sent()
     replaced, kinds = await call.state.synthesis.complete(call.agent_id, content, by)
-    redaction = redaction_fields(kinds)
     return HttpResponse(
         api.SynthesisCompleted(
             success=True,
             written=replaced.written,
             edited=replaced.edited,
             version=UNSET if replaced.kept is None else replaced.kept,
-            redacted=redaction.redacted,
-            redactions=redaction.redactions,
+            **redaction_fields(kinds),
         )
     )
 

@@ -140,7 +140,6 @@ async def _ended(call: Call[api.SessionEndRequest]) -> HttpResponse:
     await note_losses(call, key, found)
     await _release(call, key, path)
     checkpoint = await _end_checkpoint(call, key)
-    redaction = redaction_fields((*call.redactions, *found.kinds))
     return HttpResponse(
         api.SessionEndReply(
             queued=stored.job_id is not None,
@@ -151,8 +150,7 @@ async def _ended(call: Call[api.SessionEndRequest]) -> HttpResponse:
             turns=len(found.transcript.turns),
             new_turns=stored.added,
             checkpoint_id=UNSET if checkpoint is None else checkpoint,
-            redacted=redaction.redacted,
-            redactions=redaction.redactions,
+            **redaction_fields((*call.redactions, *found.kinds)),
         )
     )
 
