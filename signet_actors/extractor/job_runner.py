@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from signet_actors.config.schema import Config
 from signet_actors.domain.jobs import PoisonJobs
@@ -38,14 +38,11 @@ _FULL_PAUSE_S = 2.0
 _RENEWALS_PER_LEASE = 3
 
 
-class Pause:
+class Pause(NamedTuple):
     """Why a kind takes no jobs now, and for how long at least; ``for_ms`` None means until something changes."""
 
-    __slots__ = ("for_ms", "reason")
-
-    def __init__(self, reason: str, for_ms: int | None = None) -> None:
-        self.reason = reason
-        self.for_ms = for_ms
+    reason: str
+    for_ms: int | None = None
 
 
 class JobKind(Protocol):

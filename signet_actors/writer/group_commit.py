@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 from signet_actors.config.schema import Config, WriterConfig
@@ -159,41 +159,33 @@ def reply_to_unstarted(commands: Sequence[Incoming[WriterCommand]], *, begun: in
             incoming.reply(failure_for_unstarted(incoming, "the writer had to stop", retry_after_ms=1000))
 
 
+@dataclass(eq=False, repr=False)
 class GroupCommit:
-    """Own the write transaction. ``commit`` replies to every command of its batch, whatever happens."""
+    """Own the write transaction. ``commit`` replies to every command of its batch, whatever happens.
 
-    def __init__(
-        self,
-        engine: WriterEngine,
-        clock: Clock,
-        rng: random.Random,
-        config: Config,
-        boot_id: str,
-        log: Any,
-        disk_reserve: DiskReserve = NO_RESERVE,
-        displaced: Callable[[], str | None] = lambda: None,
-        options: RunOptions = _PLAIN,
-        poison_commands: PoisonCommands = _NO_POISON,
-    ) -> None:
-        self.engine = engine
-        self.clock = clock
-        self.rng = rng
-        self.config = config
-        self.boot_id = boot_id
-        self.log = log
-        self.disk_reserve = disk_reserve
-        self.displaced = displaced
-        """Called before each COMMIT: returns which database file is no longer at its path, in words, or None."""
-        self.options = options
-        self.poison_commands = poison_commands
-        self.row_cache = RowCache()
-        self.touches = AccessCounter()
-        self.metrics = CommitMetrics()
-        self.storage_full = False
-        self.queue_changes = QueueChanges()
-        """What commits changed in the job queue since the actor last read it."""
-        self._committing = False
-        self._reply_expiry = idempotency.ReplyExpiry(clock)
+    ``displaced`` is called before each COMMIT: it returns which database file is no longer at its path, in words, or
+    None. ``queue_changes``: what commits changed in the job queue since the actor last read it.
+    """
+
+    engine: WriterEngine
+    clock: Clock
+    rng: random.Random
+    config: Config
+    boot_id: str
+    log: Any
+    disk_reserve: DiskReserve = NO_RESERVE
+    displaced: Callable[[], str | None] = lambda: None
+    options: RunOptions = _PLAIN
+    poison_commands: PoisonCommands = _NO_POISON
+    row_cache: RowCache = field(default_factory=RowCache)
+    touches: AccessCounter = field(default_factory=AccessCounter)
+    metrics: CommitMetrics = field(default_factory=CommitMetrics)
+    storage_full: bool = False
+    queue_changes: QueueChanges = field(default_factory=QueueChanges)
+    _committing: bool = False
+
+    def __post_init__(self) -> None:
+        self._reply_expiry = idempotency.ReplyExpiry(self.clock)
 
     def counters(self) -> dict[str, float]:
         """Return the metrics of the commits since the process started."""

@@ -13,7 +13,7 @@ import copy
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -108,6 +108,7 @@ def mark_unsent(actions: list[AfterResponse]) -> None:
     actions[:] = map(unsent, actions)
 
 
+@dataclass(eq=False, repr=False)
 class Call(Generic[RequestT]):
     """One request of an operation. Header names are lower-case.
 
@@ -124,45 +125,28 @@ class Call(Generic[RequestT]):
     ``former_project``: the directory as the caller spells it, if that is not its project: older memories have it.
     """
 
-    request: RequestT
-    until_ns: int | None = None
-    is_chosen: bool | None = None
-    directory: str | None = None
-    former_project: str | None = None
-    _is_owner: bool | None = None
-
-    def __init__(
-        self,
-        state: GatewayState,
-        route: Route,
-        *,
-        path: Mapping[str, str],
-        query: Mapping[str, str],
-        headers: Mapping[str, str],
-        raw: bytes,
-        trace_id: str,
-        began_ns: int = 0,
-        wait_disconnected: Callable[[], Coroutine[Any, Any, None]] | None = None,
-        warnings: list[str] | None = None,
-        perform: PerformInner | None = None,
-        after_response: list[AfterResponse] | None = None,
-        require_owner: Callable[[], Coroutine[Any, Any, None]] | None = None,
-    ) -> None:
-        self.state = state
-        self.route = route
-        self.path = path
-        self.query = query
-        self.headers = headers
-        self.raw = raw
-        self.trace_id = trace_id
-        self.began_ns = began_ns
-        self.wait_disconnected = wait_disconnected
-        self.warnings = [] if warnings is None else warnings
-        self.perform = perform
-        self.after_response = [] if after_response is None else after_response
-        self.require_owner = require_owner
-        self.body: Mapping[str, Any] = {}
-        self.redactions: Kinds = ()
+    state: GatewayState
+    route: Route
+    _: KW_ONLY
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    raw: bytes
+    trace_id: str
+    began_ns: int = 0
+    wait_disconnected: Callable[[], Coroutine[Any, Any, None]] | None = None
+    warnings: list[str] = field(default_factory=list)
+    perform: PerformInner | None = None
+    after_response: list[AfterResponse] = field(default_factory=list)
+    require_owner: Callable[[], Coroutine[Any, Any, None]] | None = None
+    request: RequestT = field(init=False)
+    body: Mapping[str, Any] = field(default_factory=dict, init=False)
+    redactions: Kinds = field(default=(), init=False)
+    until_ns: int | None = field(default=None, init=False)
+    is_chosen: bool | None = field(default=None, init=False)
+    directory: str | None = field(default=None, init=False)
+    former_project: str | None = field(default=None, init=False)
+    _is_owner: bool | None = field(default=None, init=False)
 
     @cached_property
     def principal(self) -> Principal:

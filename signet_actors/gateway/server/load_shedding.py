@@ -15,6 +15,7 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from signet_actors.gateway.server.connection_limits import ConnectionLimits
@@ -383,10 +384,7 @@ class ReadScheduler:
                 loop.call_soon(self._read_batch, loop)
 
 
-def _reads_only(_method: bytes, _path: bytes) -> bool:
-    return False
-
-
+@dataclass(eq=False, repr=False)
 class ServerContext:
     """State that all connections share: limits, what is held within them, and counts of rejections.
 
@@ -394,21 +392,15 @@ class ServerContext:
     True if it changes something, which selects its class.
     """
 
-    def __init__(
-        self,
-        limits: ConnectionLimits,
-        new_trace_id: Callable[[], str],
-        is_write: Callable[[bytes, bytes], bool] = _reads_only,
-    ) -> None:
-        self.limits = limits
-        self.new_trace_id = new_trace_id
-        self.is_write = is_write
-        self.rejections = RejectionCounts()
-        self.admission = Admission()
-        self.connections = ConnectionLimiter()
-        self.handler_scheduler = HandlerScheduler()
-        self.read_scheduler = ReadScheduler()
-        self.busy_response = PrebuiltBusyResponse()
+    limits: ConnectionLimits
+    new_trace_id: Callable[[], str]
+    is_write: Callable[[bytes, bytes], bool] = lambda _method, _path: False
+    rejections: RejectionCounts = field(default_factory=RejectionCounts)
+    admission: Admission = field(default_factory=Admission)
+    connections: ConnectionLimiter = field(default_factory=ConnectionLimiter)
+    handler_scheduler: HandlerScheduler = field(default_factory=HandlerScheduler)
+    read_scheduler: ReadScheduler = field(default_factory=ReadScheduler)
+    busy_response: PrebuiltBusyResponse = field(default_factory=PrebuiltBusyResponse)
 
 
 def should_defer(server_context: ServerContext, limits: ConnectionLimits, data: bytes) -> bool:
