@@ -86,24 +86,6 @@ class RequestContext:
     handler wants to do then. ``peer``: both ends of its connection and its headers, by which its owner is known.
     """
 
-    __slots__ = (
-        "_send",
-        "_send_response",
-        "after_response",
-        "become_write",
-        "code",
-        "dispatch",
-        "is_disconnected",
-        "overloaded",
-        "path",
-        "peer",
-        "route",
-        "status",
-        "trace_id",
-        "wait_disconnected",
-        "warnings",
-    )
-
     def __init__(self, trace_id: str, scope: Scope, send: Send) -> None:
         """Take the server's extension keys out of ``scope``.
 
