@@ -39,34 +39,45 @@ PAUSE_PER_WORK: Final = 2.0
 T = TypeVar("T")
 
 
+class CountedThreads:
+    """Threads whose unfinished work is counted. For any number of event loops."""
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._lock = threading.Lock()
+        self.unfinished = 0
+
+    async def run(self, work: Callable[[], T], most: int | None = None) -> T:
+        """Return the result of ``work``. Raises Busy, and starts nothing, if ``most`` are unfinished."""
+        with self._lock:
+            if most is not None and self.unfinished >= most:
+                raise Busy
+            self.unfinished += 1
+        future = self._executor.submit(work)
+        # Not when the caller is cancelled: a thread cannot be stopped, so it is at work until it is done.
+        future.add_done_callback(self._finish)
+        return await asyncio.wrap_future(future)
+
+    def _finish(self, _: Future[T]) -> None:
+        with self._lock:
+            self.unfinished -= 1
+
+
 class TextExecutor:
-    """A thread with a bounded queue for long texts, and one without bound for others. For any event loops."""
+    """A thread with a bounded queue for long texts, and one without bound for others."""
 
     def __init__(self, threads: int = LONG_TEXT_THREADS, max_waiting: int = MAX_WAITING) -> None:
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="long-text")
-        self._second = ThreadPoolExecutor(1, thread_name_prefix="long-text-second")
+        self._first = CountedThreads(threads, "long-text")
+        self._second = CountedThreads(1, "long-text-second")
         self._room = threads + max_waiting
-        self._admitted = 0
-        self._lock = threading.Lock()
 
     async def run_bounded(self, work: Callable[[], T]) -> T:
         """Return the result of ``work`` in the thread. Raises Busy, and starts nothing, if too many texts wait."""
-        with self._lock:
-            if self._admitted >= self._room:
-                raise Busy
-            self._admitted += 1
-        future = self._executor.submit(work)
-        # Not when the caller is cancelled: the thread cannot be stopped, so its slot is taken until it is done.
-        future.add_done_callback(self._leave)
-        return await asyncio.wrap_future(future)
+        return await self._first.run(work, self._room)
 
     async def run_unbounded(self, work: Callable[[], T]) -> T:
         """Return the result of ``work`` in the second thread: a medium text, or the second half of a request."""
-        return await asyncio.wrap_future(self._second.submit(work))
-
-    def _leave(self, _: Future[T]) -> None:
-        with self._lock:
-            self._admitted -= 1
+        return await self._second.run(work)
 
 
 TEXT_EXECUTOR: Final = TextExecutor()
