@@ -5,30 +5,17 @@ They are what the engine raises, not copies: nothing is wrapped on the way, and 
 
 from __future__ import annotations
 
-from signet_actors.store.sqlite.errors import (
-    BROKEN_DISK,
-    DAMAGED,
-    UNCHECKABLE,
-    ConstraintViolated,
-    DiskFull,
-    LockTimeout,
-    QueryRefused,
-    StoreError,
-    is_index_damage,
-)
+from signet_actors.store.sqlite import errors
 
-__all__ = [
-    "BROKEN_DISK",
-    "DAMAGED",
-    "REMEDY",
-    "UNCHECKABLE",
-    "ConstraintViolated",
-    "DiskFull",
-    "LockTimeout",
-    "QueryRefused",
-    "StoreError",
-    "is_index_damage",
-]
+BROKEN_DISK = errors.BROKEN_DISK
+DAMAGED = errors.DAMAGED
+UNCHECKABLE = errors.UNCHECKABLE
+ConstraintViolated = errors.ConstraintViolated
+DiskFull = errors.DiskFull
+LockTimeout = errors.LockTimeout
+QueryRefused = errors.QueryRefused
+StoreError = errors.StoreError
+is_index_damage = errors.is_index_damage
 
 REMEDY = (
     "see `signet doctor --deep`; `signet restore latest` puts the newest backup in its place, the daemon being stopped"
