@@ -10,16 +10,17 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
+from signet_actors.features.session_summaries.api import EXPAND
 from signet_actors.gateway.features import answer
 from signet_actors.gateway.http.route import Handler, Route, serve
-from signet_actors.gateway.routes import checkpoints, reviews, session_summaries
+from signet_actors.gateway.routes import checkpoints, memories, reviews
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.registry import SUBJECTS
 
 HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {
     **checkpoints.HANDLERS,
     **reviews.HANDLERS,
-    **session_summaries.HANDLERS,
+    EXPAND: memories.expand_summary,
 }
 """Of the operations of features for which the gateway does more than to ask."""
 

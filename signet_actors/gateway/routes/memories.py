@@ -1,4 +1,4 @@
-"""Read memories over HTTP: the list, one memory, its history.
+"""Read memories over HTTP: the list, one memory, its history, a summary with the memories made from it.
 
 Source: memory-api.txt "GET /api/memories", "GET /api/memory/:id", "GET /api/memory/:id/history"; docs/compatibility.md
 "Reading memories"; docs/decisions.md 30-32, 35.
@@ -16,6 +16,8 @@ from msgspec import UNSET
 
 from signet_actors.domain.timestamps import moved
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, NotFound
+from signet_actors.features.session_summaries.api import EXPAND, ExpandSummaryReply, ExpandSummaryRequest
+from signet_actors.gateway.features import ask
 from signet_actors.gateway.http.responses import fill, joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
 from signet_actors.gateway.state import GatewayState
@@ -114,6 +116,13 @@ def left_out(texts: Iterable[tuple[str, str | None]]) -> list[str]:
     """Return a warning if contents were left out of a reply, each with the id of its memory."""
     count = sum(content is None for _, content in texts)
     return [f"{count} contents are left out, as the response would be too long; read each by its id"] if count else []
+
+
+async def expand_summary(call: Call[ExpandSummaryRequest]) -> HttpResponse:
+    """Return a summary with the memories made from it, and the beginning of its transcript."""
+    found = (await ask(call, EXPAND, call.request)).read(ExpandSummaryReply)
+    call.warnings += left_out((memory.id, memory.content) for memory in found.linked_memories)
+    return HttpResponse(found)
 
 
 def memory_reply(memory: Memory) -> api.MemoryReply:
