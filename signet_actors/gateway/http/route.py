@@ -508,15 +508,5 @@ async def _replace_directories(call: Call[Any], fields: Sequence[str]) -> None:
 
 def filters_of(request: FilterFields, former_project: str | None) -> Filters:
     """Return the conditions of ``request``. ``pinned`` false is no condition."""
-    return Filters(
-        type=request.type,
-        tags=request.tags,
-        who=request.who,
-        pinned=True if request.pinned else None,
-        importance_min=request.importance_min,
-        since=request.since,
-        until=request.until,
-        project=request.project,
-        former_project=former_project,
-        source_type=request.source_type,
-    )
+    filters = msgspec.convert(request, Filters, from_attributes=True)
+    return msgspec.structs.replace(filters, pinned=request.pinned or None, former_project=former_project)
