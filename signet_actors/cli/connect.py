@@ -279,7 +279,10 @@ def _command(invocation: Invocation, given: str | None, *, must_exist: bool = Tr
 
 
 class Connection(NamedTuple):
-    """Whether a harness is connected, in words: also by the program of an ``other`` installation, or a ``gone`` one."""
+    """Whether a harness is connected, in words.
+
+    ``other``: the program of another installation that it calls; ``gone``: one that does not exist.
+    """
 
     text: str
     other: str = ""

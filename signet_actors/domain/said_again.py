@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from signet_actors.domain.normalization import CJK_RUN, MAYBE_CJK, character_pairs
@@ -110,12 +111,25 @@ class Former(NamedTuple):
     now: Statement
 
 
-class Passage(NamedTuple):
-    """A text as what its parts say, which are as long as a memory, and what each sentence and each clause says."""
+class Passage:
+    """A text that may be long: what its parts say, which are as long as a memory, its sentences and its clauses."""
 
-    parts: Sequence[Statement]
-    sentences: Sequence[Statement]
-    clauses: Sequence[Statement]
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def parts(self) -> list[Statement]:
+        step = MOST_CHARS // 2
+        starts = range(0, max(1, len(self._text) - step), step)
+        return [_statement(self._text[at : at + MOST_CHARS]) for at in starts]
+
+    @cached_property
+    def sentences(self) -> list[Statement]:
+        return [_statement(sentence) for sentence in sentences_of(self._text)]
+
+    @cached_property
+    def clauses(self) -> list[Statement]:
+        return [clause for sentence in sentences_of(self._text) for clause in _clauses(sentence)]
 
 
 def statement_of(text: str) -> Statement:
@@ -134,24 +148,20 @@ def statements_of(text: str) -> tuple[Statement, ...]:
     return (whole, *(part for part in parts if len(part.words) >= _FACT and part.numbers | part.names))
 
 
-def passage_of(text: str) -> Passage:
-    """Return what a text says that may be long."""
-    step = MOST_CHARS // 2
-    starts = range(0, max(1, len(text) - step), step)
-    parts = [_statement(text[at : at + MOST_CHARS]) for at in starts]
-    sentences = sentences_of(text)
-    clauses = [clause for sentence in sentences for clause in _clauses(sentence)]
-    return Passage(parts, [_statement(sentence) for sentence in sentences], clauses)
-
-
 def says(passage: Passage, said: Statement) -> bool:
     """Return True if the passage says the statement, or if one of its clauses says a part of it and nothing else."""
-    return _says_most(passage, said) or any(_is_part(clause, said) for clause in passage.clauses)
+    return says_most(passage, said) or any(_is_part(clause, said) for clause in passage.clauses)
 
 
-def _says_most(passage: Passage, said: Statement) -> bool:
+def says_most(passage: Passage, said: Statement) -> bool:
     """Return True if the passage has most words of the statement, all its numbers and half of its names."""
     return any(_says(each, said) for each in (passage.sentences if len(said.words) < _FEW else passage.parts))
+
+
+def says_no_more(text: str, said: Statement) -> bool:
+    """Return True if the text says the statement, and hardly anything else."""
+    one = statement_of(text)
+    return _says(one, said) and _more_words(one, said) <= _MORE_WORDS
 
 
 def may_say(passage: Passage, said: Statement) -> bool:
@@ -171,19 +181,18 @@ def says_rather(passage: Passage, one: Statement, other: Statement) -> bool:
     return _most_words(passage, one) >= _most_words(passage, other)
 
 
-def without_said(text: str, statements: Iterable[Statement], before: str = "", formers: Iterable[Former] = ()) -> str:
+def without_said(text: str, statements: Sequence[Statement], before: str = "", formers: Iterable[Former] = ()) -> str:
     """Return the text without the sentences that say one of these, alone, together or as the answer to ``before``.
 
     Of what a memory said before an edit, only without those that state it and little else. It is empty if nothing but
     the name of a line is left.
     """
-    sentences, known = sentences_of(text), passage_of(before)
+    sentences, known = sentences_of(text), Passage(before)
     told = [_statement(sentence) for sentence in sentences]
     dropped = {at for said in statements for at in _telling(told, known, said)}
-    clauses = [_clauses(sentence) for sentence in sentences]
-    dropped.update(
-        at for at, each in enumerate(clauses) if any(_is_part(clause, said) for clause in each for said in statements)
-    )
+    for at, sentence in enumerate(sentences if statements else ()):
+        if any(_is_part(clause, said) for clause in _clauses(sentence) for said in statements):
+            dropped.add(at)
     dropped.update(at for former in formers for at in _stating(sentences, told, before, former))
     kept: list[str] = []
     for at, sentence in enumerate(sentences):
@@ -223,7 +232,7 @@ def _telling(told: Sequence[Statement], known: Passage, said: Statement) -> set[
     Of several that say it together, those without which the others do not.
     """
     sharing = [at for at, each in enumerate(told) if (each.words & said.words) - {_USER}]
-    if _says_most(known, said):
+    if says_most(known, said):
         return set(sharing)
     found: set[int] = set()
     most = min(_PASSAGE, max(2, len(said.words) // 2)) if len(said.words) >= _FEW else 1
@@ -251,7 +260,7 @@ def _stating(sentences: Sequence[str], told: Sequence[Statement], before: str, f
 
     earlier = [(sentence, _statement(sentence)) for sentence in sentences_of(before)]
     is_presumed = any(not former.value.isdisjoint(each.words) and not states(text, each) for text, each in earlier)
-    known = passage_of("" if is_presumed else before)
+    known = Passage("" if is_presumed else before)
     return {at for at in _telling(told, known, former.said) if states(sentences[at], told[at])}
 
 

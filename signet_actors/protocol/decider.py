@@ -42,7 +42,10 @@ class Decided(Message, frozen=True, tag="decider.decided"):
 
 
 class Decide(Request[Decided], frozen=True, tag="decider.decide"):
-    """Compare ``fact`` (vector: frame 0) with what is stored. ``Failure(UNAVAILABLE)``: no model answers now."""
+    """Compare ``fact`` with what is stored; with ``vector_model``, its vector is frame 0.
+
+    ``Failure(UNAVAILABLE)``: no model answers now.
+    """
 
     fact: Fact
     origin: FactOrigin

@@ -39,7 +39,10 @@ MAX_AGENTS: Final = 200
 
 
 class ConnectedHarness(NamedTuple):
-    """A connected harness. ``identity_file`` and ``servers_file``, of its MCP tools, are empty if it has none."""
+    """A harness that is connected as ``agent``.
+
+    ``identity_file`` and ``servers_file``, of its MCP tools, are empty if it has none.
+    """
 
     harness: str
     title: str

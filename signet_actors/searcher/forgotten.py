@@ -22,7 +22,6 @@ from signet_actors.domain.said_again import (
     Statement,
     former_of,
     has_former,
-    passage_of,
     says,
     says_rather,
     statements_of,
@@ -80,14 +79,15 @@ class Forgotten:
         return bool(self._statements and self._said_in(text))
 
     def without(self, text: str, before: str = "") -> str:
-        """Return the text without the sentences that say it, alone or as the answer to what was said ``before``.
-
-        If it still has the former value of an edited memory, that memory is named behind it.
-        """
+        """Return the text without the sentences that say it, alone or as the answer to what was said ``before``."""
         said = self._said_in(f"{before}\n{text}") if self._statements else []
         formers = self._outdated_in(f"{before}\n{text}")
-        left = without_said(text, said, before, formers.values()) if said or formers else text
-        newer = next((edit.memory_id for edit in self._outdated_in(left)), None) if formers else None
+        return without_said(text, said, before, formers.values()) if said or formers else text
+
+    def marked(self, text: str, before: str = "") -> str:
+        """Return what ``without`` leaves; if it has the former value of an edited memory, that is named behind it."""
+        left = self.without(text, before)
+        newer = next((edit.memory_id for edit in self._outdated_in(left)), None)
         return left if newer is None else f"{left.rstrip()}{NEWER.format(id=newer[:SHORT_ID_CHARS])}"
 
     def left_of(self, row: Row) -> Row | None:
@@ -127,13 +127,13 @@ class Forgotten:
         """Return the edits after which the text may have a former value, which no live memory has."""
         if not self._formers:
             return {}
-        passage = passage_of(text)
+        passage = Passage(text)
         words = frozenset[str]().union(*(part.words for part in passage.parts))
         found = {edit: former for edit, former in self._formers.items() if has_former(words, former)}
         return {edit: each for edit, each in found.items() if not self._is_live((edit.event,), each.said, passage)}
 
     def _said_in(self, text: str) -> list[Statement]:
-        passage = passage_of(text)
+        passage = Passage(text)
         said = [(key, each) for key, memory in self._statements.items() for each in memory if says(passage, each)]
         return [each for key, each in said if not self._is_live(key, each, passage)]
 

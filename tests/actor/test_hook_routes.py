@@ -393,6 +393,34 @@ def test_a_new_epoch_starts_in_full_again(api: MemoryApi) -> None:
     )
 
 
+def constrained(*texts: str) -> SessionStartFound:
+    """Return what a start finds if these are all constraints."""
+    found_ = [memory(id=f"{ID[:-1]}{at}", content=text, type="constraint") for at, text in enumerate(texts)]
+    return SessionStartFound(found_, [], {each.id: (at, 1) for at, each in enumerate(found_)})
+
+
+def test_a_resume_tells_the_constraints_that_the_start_did_not_know_within_its_limits(api: MemoryApi) -> None:
+    known = ("Never push to main", "Never deploy on Fridays")
+    api.bus.script[FindSessionStart] = constrained(*known)
+    post(api, START, sessionKey="s")
+    banner = post(api, START, sessionKey="s", source="resume")["inject"]
+    assert "Active Constraints" not in banner
+    long = "Never call the billing API " + "from a test of the harbour " * 30
+    api.bus.script[FindSessionStart] = constrained(*known, "Never eat the stock", long)
+    api.bus.script[FindSessionStart], found_ = Unavailable("away"), api.bus.script[FindSessionStart]
+    assert post(api, START, sessionKey="s", source="resume")["inject"] == banner, "no searcher answers"
+    api.bus.script[FindSessionStart] = found_
+    key = {"idempotency-key": "k"}
+    told, again = (post(api, START, key, sessionKey="s", source="resume", maxInjectChars=900)["inject"] for _ in "ab")
+    assert "Never eat the stock" in told
+    assert "Never call the billing API" in told
+    assert all(text not in told for text in known)
+    assert len(told) <= 900
+    assert "Never eat the stock" in again
+    assert all(text not in again for text in known), "a retry is no new start"
+    assert post(api, START, sessionKey="s", source="resume")["inject"] == banner, "also what was cut is told once"
+
+
 def test_a_start_after_a_compaction_begins_an_epoch_for_a_session_that_had_prompts_only(api: MemoryApi) -> None:
     assert post(api, PROMPT, sessionKey="s")["inject"] != ""
     assert post(api, PROMPT, sessionKey="s")["inject"] == ""

@@ -108,3 +108,17 @@ def test_of_a_summary_the_facts_that_it_says_are_forgotten_with_it(room: Pipelin
     one, two = (result.memory_id for result in room.extract(*map(add, FACTS)))
     assert forget(room, source).facts == [one]
     assert live(room) == [two]
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_fact_that_a_summary_states_in_part_stays(room: PipelineHarness, hard: bool) -> None:
+    text = "We fixed the printer (nightly backups run at 02:00), and the login works."
+    source = room.remember(text, type="session_summary").id
+    whole = "The nightly backups run at 02:00 with restic to the NAS in the cellar"
+    (fact,) = (result.memory_id for result in room.extract(add(whole)))
+    if hard:
+        (done,) = room.ask(ForgetMany((ForgetTarget(source, 1),), "wrong", ME, hard=True)).results
+        assert (done.status, done.facts) == ("deleted", [])
+    else:
+        assert forget(room, source).facts == []
+    assert live(room) == [fact]

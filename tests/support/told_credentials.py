@@ -239,6 +239,26 @@ OWNED = [
 ]
 """Who has the secret, and where, is told with several words."""
 
+USED = [
+    (form, value)
+    for form in (
+        "use password %s",
+        "use the password %s for staging",
+        "Try the old password %s, it may still work",
+        "log in with the password %s",
+        "the archive is encrypted with password %s",
+        "enter password %s when asked",
+        "type our password %s",
+        "using password %s, then restart",
+        "nimm das Passwort %s",
+        "mit dem Passwort %s geht es",
+        "utilise le mot de passe %s",
+        "usa la contraseña %s",
+    )
+    for value in ("Falcon99", "hunter22")
+]
+"""What is used as a password stands behind the name without a sign."""
+
 CURRENT = [
     (form, value)
     for form in (
@@ -278,6 +298,28 @@ BEFORE_LABELS = [
 """Another label follows on the same line."""
 
 CONTROLS = {
+    "used": (
+        "use password hashing with Argon2",
+        "use password Argon2 with 3 rounds",
+        "protected with password OAuth2 flow",
+        "use password grants of OAuth2",
+        "use password v2 of the form",
+        "try the password manager 1Password",
+        "enter password twice",
+        "use password SHA256 hashes",
+        "with password length 12",
+        "use the password field 2",
+        "type the password again in step2",
+        "with password protected zip",
+        "use password auth2 module",
+        "use password-less login",
+        "Access denied for user root (using password: YES)",
+        "with password policy B2",
+        "use password reset page2",
+        "mit Passwort 12 Zeichen",
+        "use password rotation every 90 days",
+        "log in with password and TOTP6",
+    ),
     "relative": (
         "the api key we use is stored in vault",
         "the token we use is short-lived",

@@ -166,3 +166,22 @@ def test_a_section_that_was_forgotten_does_not_come_back_with_other_words(room: 
     note.write_text(PEOPLE.format(crew="roof"))
     assert signet(room, *bring)["forgotten"] == 0, "it is stored again"
     assert any("Quandt" in text and "roof" in text for text in contents(room))
+
+
+def test_a_section_of_which_most_is_new_is_stored_though_a_sentence_of_it_was_forgotten(
+    room: Client, tmp_path: Path
+) -> None:
+    note = tmp_path / "runbook.md"
+    bring = ("import", str(note), "--from", "markdown")
+    kept = "The on-call engineer for payments is Marta Keller."
+    said = (
+        "Deploys go through Jenkins on port 8080. Rollbacks are made by hand with undo.sh. Backups are kept in Hamburg."
+    )
+    note.write_text(f"# Runbook\n\n## Payments\n\n{kept} {said} The old server stands in the cellar of the office.\n")
+    signet(room, *bring)
+    forget(room, "Jenkins")
+    said = "Deploys go through Argo CD. Rollbacks are made with git revert. Backups are kept in Falkenstein."
+    note.write_text(f"# Runbook\n\n## Payments\n\n{kept} {said} Secrets come from Vault.\n")
+    told = signet(room, *bring)
+    assert (told["memories"], told["forgotten"]) == (1, 0)
+    assert any("Argo CD" in text for text in contents(room))

@@ -37,6 +37,7 @@ from tests.support.told_credentials import (
     OWNED,
     PARAMETERS,
     RELATIVE,
+    USED,
     UUID_KEYS,
 )
 from tests.support.written_credentials import (
@@ -361,6 +362,7 @@ def test_what_people_jot_down_is_replaced() -> None:
         UUID_KEYS,
         RELATIVE,
         OWNED,
+        USED,
         CURRENT,
         BEFORE_LABELS,
         ARGUMENTS,
@@ -375,6 +377,7 @@ def test_what_people_jot_down_is_replaced() -> None:
         "uuids",
         "relative",
         "owned",
+        "used",
         "current",
         "labels",
         "calls",

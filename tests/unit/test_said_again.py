@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signet_actors.domain.said_again import may_say, passage_of, says, statement_of, without_said
+from signet_actors.domain.said_again import Passage, may_say, says, statement_of, without_said
 from tests.support.said_pairs import BACKUP, FULLER, NOT_FULLER, NOT_SPREAD, OTHER, OTHERWISE, SAME, SPREAD
 
 TABS = "Use tabs"
@@ -42,20 +42,20 @@ def test_sentences_that_say_it_together_are_left_out_and_no_others() -> None:
 
 
 def test_what_says_the_same_is_known_however_the_agent_names_the_user_numbers_and_times() -> None:
-    assert [each for each in SAME if not says(passage_of(each[0]), statement_of(each[1]))] == []
-    assert [each for each in OTHER if says(passage_of(each[0]), statement_of(each[1]))] == []
+    assert [each for each in SAME if not says(Passage(each[0]), statement_of(each[1]))] == []
+    assert [each for each in OTHER if says(Passage(each[0]), statement_of(each[1]))] == []
 
 
 def test_a_clause_that_says_a_part_of_it_and_nothing_else_is_left_out_with_its_sentence() -> None:
-    assert [each for each in FULLER if not says(passage_of(each[0]), statement_of(each[1]))] == []
+    assert [each for each in FULLER if not says(Passage(each[0]), statement_of(each[1]))] == []
     assert [
         each for each in FULLER if without_said(f"{each[0]}.\nTests pass.", [statement_of(each[1])]) != "Tests pass."
     ] == []
-    assert [each for each in NOT_FULLER if says(passage_of(each[0]), statement_of(each[1]))] == []
+    assert [each for each in NOT_FULLER if says(Passage(each[0]), statement_of(each[1]))] == []
     assert [each for each in NOT_FULLER if each[0] != without_said(each[0], [statement_of(each[1])])] == []
 
 
 def test_what_may_be_the_same_in_other_words_is_known_from_what_is_about_something_else() -> None:
-    assert [each for each in OTHERWISE if not may_say(passage_of(each[0]), statement_of(each[1]))] == []
+    assert [each for each in OTHERWISE if not may_say(Passage(each[0]), statement_of(each[1]))] == []
     others = [(said, memory) for said, _ in OTHERWISE for _, memory in FULLER]
-    assert [each for each in others if may_say(passage_of(each[0]), statement_of(each[1]))] == []
+    assert [each for each in others if may_say(Passage(each[0]), statement_of(each[1]))] == []

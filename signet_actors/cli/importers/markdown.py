@@ -119,7 +119,10 @@ def lines_of(
 
 
 def notes(path: Path, endings: Sequence[str], findings: Findings) -> Iterator[Note]:
-    """Yield the file, or the visible files with these endings below the directory, sorted; no links."""
+    """Yield the file, or the visible files with these endings below the directory, sorted; no links.
+
+    What cannot be read is added to ``findings``.
+    """
     for file, name in _files(path, endings, findings):
         try:
             note = _note(file, name, findings)

@@ -226,7 +226,7 @@ PAIR_MARKS: Final = (
 _ARGUMENT = compile_later(
     r"(?:\b(?:bcrypt(?:js)?(?:\.(?:hash|compare|gen|check|verify)\w{0,20}|::password\.create)?|hash::(?:make|check)|argon2(?:id)?\.(?:hash|verify)"
     r"|password_(?:hash|verify)|(?:generate|check|get|make|create)_?password_?hash|(?:pwd_context|password_?hasher|ph)\.(?:hash|verify)"
-    r"|encoder(?:\(\))?\.(?:encode|matches))\s?\(|(?<=passwordencoder)(?:\(\))?\.(?:encode|matches)\("
+    r")\s?\(|(?<=passwordencoder)(?:\(\))?\.(?:encode|matches)\("
     r"|by_?[a-z_]{2,24}\((?:[^()\n]{0,60}?[\W_])?(?:password|passwort|passphrase|kennwort|pwd|mot\sde\spasse|contrase\u00f1a|senha)(?![a-z])[^()\n]{0,40}\)"
     r"\s?,\s{0,9}(?:\{\s?target:\s?\{\s?value:)?)"
     r"\s{0,9}b?[\"'`](?P<value>[^\"'`\s]{6,128})[\"'`]"

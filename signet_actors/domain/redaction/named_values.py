@@ -180,12 +180,15 @@ _ACCOUNT_BEFORE = compile_later(
     r"(?:\s?[:=]|\s(?:is|ist|est|es))?\s[^\s:=]{1,32}[\s,;/]{1,3}(?:(?:and|with|using|und|mit|et|avec|y|con|e)\s)?"
     r"(?:the\s|dem\s)?"
     r"|[\w.+-]{1,64}@[\w-]{1,32}(?:\.[\w-]{1,32}){1,4}[\s,;/]{1,3}(?:(?:and|with|und|mit|et|avec|y|con|e)\s)?"
-    r"(?:the\s|dem\s)?)\Z"
+    r"(?:the\s|dem\s)?"
+    r"|(?:us(?:e[ds]?|ing)|try|enter|type|with|nimm|nutzen?|benutzen?|gib|mit|utilise[rz]?|essaie|avec|usa|prueba|con)\s"
+    r"(?:(?:the|my|our|old|new|das|dem|le|el|la)\s){0,2})\Z"
 )
-"""Who has the password that follows its name without a sign: ``sudo password``, ``user anna, password``."""
+"""Whose the password is, or that it is used, before its name and no sign: ``sudo password``, ``try password``."""
 _MAX_PARAMETER_CHARS: Final = 4096
 _PHRASES: Final = {mark: compile_later(rf"[^\r\n\\{mark}]{{8,128}}+(?=\\{{0,8}}+{mark})") for mark in "\"'`"}
 _PARAMETER_BEFORE = compile_later(r"[?&][\w.-]{0,40}$")
+_NAME_SIGNS: Final = "-_."
 _TRAILING: Final = ".,:\\"
 _TRAILING_MARKS: Final = _TRAILING + "!?"
 """``!`` and ``?`` after a value may end the sentence or belong to the password: not checked, but replaced with it."""
@@ -334,7 +337,7 @@ def named_values(plain: str, folded: str, names: Sequence[int], *, joined: bool)
             spoken = password and (until < end or _VALUE_ENDS.match(plain, end) is not None)
             end = secret_end(plain, start, end)
             if option:
-                accept = is_option_value if assigned and password else is_value
+                accept = is_option_value if assigned and (password or not _is_name(plain[start:end])) else is_value
             elif assigned:
                 accept = is_value
             elif sign == "/":
@@ -487,6 +490,10 @@ def _has_password_among_words(value: str) -> bool:
 def _is_of_account(name: re.Match[str], before: str) -> bool:
     """Return whether the password is that of an account or a network: ``sudo password``, ``user anna, password``."""
     return bool(name["whose"]) or name["name"] in _SHORT_NAMES or _ACCOUNT_BEFORE.search(before) is not None
+
+
+def _is_name(value: str) -> bool:
+    return all(each.isalnum() or each in _NAME_SIGNS for each in value)
 
 
 def ends_there(plain: str, end: int) -> bool:

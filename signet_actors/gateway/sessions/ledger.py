@@ -62,6 +62,7 @@ class Context:
     ``began_in``: the directory in which the session began, by its ``project`` if hooks work in both or in none of them.
     ``is_beginning_read``: its transcript has been asked for that. ``searched``: the file of its transcript, and its
     bytes in which the mark that switches memory off was looked for.
+    ``constraints``: the words of those that its start knew, also if it told them in part or not.
     ``source``: the reason of a start whose text comes with the next prompt. ``told_tools``: it was told its key, for
     the tools. ``told_turns``: what was told of turns of earlier sessions, by id. ``awaits_summary``: the start after a
     compaction began the epoch, and no prompt has followed yet.
@@ -76,6 +77,7 @@ class Context:
         "agent_id",
         "awaits_summary",
         "began_in",
+        "constraints",
         "epoch",
         "expects_loss",
         "first_ms",
@@ -116,6 +118,7 @@ class Context:
         self.losses = 0
         self.told_turns: dict[str, list[str]] = {}
         self.summary: frozenset[str] = frozenset()
+        self.constraints: frozenset[Wording] = frozenset()
         self.received: dict[str, Wording] = {}
         self.requests: dict[str, set[str]] = {}
         self.lock = asyncio.Lock()

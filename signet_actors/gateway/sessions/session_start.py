@@ -28,12 +28,13 @@ from signet_actors.domain.session_inject import (
 )
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.domain.versions import Dated, newest_versions
+from signet_actors.errors import SignetError
 from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.routes.identity import identity_of_agent
 from signet_actors.gateway.sessions.hook_runner import HookSession
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.sessions.notices import notifications_now, peers_of
-from signet_actors.gateway.sessions.recovery import GOES_ON, recovery_of
+from signet_actors.gateway.sessions.recovery import GOES_ON, WAIT_S, recovery_of
 from signet_actors.gateway.synthesis.memory_file import working_memory
 from signet_actors.operations.hooks import (
     HookIdentity,
@@ -75,7 +76,7 @@ async def start_reply(call: Call[SessionStartRequest], session: HookSession) -> 
     if is_deferred:
         context.source = source
         return SessionStartReply(session_known=session.known)
-    if context.started and not repeated:
+    if context.started and (call.request_key is None or call.request_key != context.start_key):
         recovery = (await recovery_of(call, session)).section if source in GOES_ON else ""
         has_tools = await call.state.has_tools(call.request.harness)
         text = f"{TOOLS_BANNER if has_tools else BANNER}\n\n{recovery}".rstrip()
@@ -124,21 +125,47 @@ def _query(call: Call[SessionStartRequest], session: HookSession, context: Conte
 async def _with_new_constraints(
     call: Call[SessionStartRequest], session: HookSession, context: Context, recovery: str, *, has_tools: bool
 ) -> str:
-    """Return the text for a session that is resumed, with the constraints that it was not told; empty without any."""
-    found = await call.ask_searcher(_query(call, session, context))
-    new = [each for each in found.constraints if context.received.get(each.id) != found.wordings[each.id]]
+    """Return the text for a session that is resumed, with the constraints that it was not told; empty without any.
+
+    Without an answer of a searcher in time it is told none.
+    """
+    try:
+        async with asyncio.timeout(WAIT_S):
+            found = await call.ask_searcher(_query(call, session, context))
+    except (SignetError, TimeoutError):
+        return ""
+    wordings = {each.id: found.wordings[each.id] for each in found.constraints}
+    new = [
+        each
+        for each in found.constraints
+        if wordings[each.id] not in context.constraints
+        and not context.has_received(each.id, wordings[each.id], call.request_key)
+    ]
     if not new:
         return ""
-    lines = [_line(found.newer, memory) for memory in new]
     start = session_start(
-        files=(), constraints=lines, preferred=(), used=(), since=None, recovery=recovery, has_tools=has_tools
+        files=(),
+        constraints=[_line(found.newer, memory) for memory in new],
+        preferred=(),
+        used=(),
+        since=None,
+        recovery=recovery,
+        has_tools=has_tools,
+        limit=_limit(call),
     )
-    rows = [(memory_id, found.wordings[memory_id]) for memory_id in start.whole]
     by_id = {memory.id: memory for memory in new}
-    ledger = call.state.ledger
-    call.when_sent(lambda: ledger.offer(context, "session_start", by_id, call.request_key, injected=start.whole))
-    call.when_sent(lambda: ledger.record(context, rows, call.request_key))
+    call.when_sent(
+        lambda: call.state.ledger.offer(context, "session_start", by_id, call.request_key, injected=start.whole)
+    )
+    rows = [(memory_id, wordings[memory_id]) for memory_id in start.whole]
+    call.when_sent(lambda: call.state.ledger.record(context, rows, call.request_key))
+    context.constraints |= {wording for memory_id, wording in wordings.items() if memory_id not in start.whole}
     return start.text
+
+
+def _limit(call: Call[SessionStartRequest]) -> int:
+    limit, asked = call.state.config.hooks.session_start.max_inject_chars, call.request.max_inject_chars
+    return limit if asked is None else min(limit, asked)
 
 
 async def _full_start(
@@ -168,7 +195,6 @@ async def _full_start(
     notices = notifications_now(state)
     wants_news = is_owner and settings.include_recent_context and found.last_active_at is not None
     since_ms = epoch_ms(found.last_active_at or "") if wants_news else None
-    limit = settings.max_inject_chars
     files = [(file, text[: READ_SHARE * file.chars]) for file, text in files]
     constraints, memories = _each_once(found.constraints, candidates, files)
     used = {memory.id for memory in found.used}
@@ -198,7 +224,7 @@ async def _full_start(
         all_constraints=found.all_constraints,
         peers=peers,
         status=[item.message for item in notices],
-        limit=limit if request.max_inject_chars is None else min(limit, request.max_inject_chars),
+        limit=_limit(call),
     )
     start = make(files=files)
     by_id = {memory.id: memory for memory in (*constraints, *memories)}
@@ -215,6 +241,7 @@ async def _full_start(
     if context is not None:
         context.told_tools = has_tools and bool(start.text)
         context.harness = request.harness
+        context.constraints = frozenset(found.wordings[each.id] for each in found.constraints)
         call.when_sent(
             lambda: state.ledger.offer(context, "session_start", by_id, call.request_key, injected=start.whole)
         )

@@ -276,7 +276,7 @@ class Mailbox(MailboxRules[M]):
         self._sleep = time.sleep
 
     def take(self, limit: int | None = None) -> list[Incoming[M]]:
-        """Return the waiting messages, up to the bound or ``limit``; answer the excess, expired, foreign ones here."""
+        """Return the waiting messages, up to the bound or ``limit``; answer excess, expired and bad ones."""
         self._items = self._bytes = 0
         batch: list[Incoming[M]] = []
         self._read(batch, limit)

@@ -57,7 +57,7 @@ def read_pending(reader: int) -> bytes:
 
 @contextlib.contextmanager
 def blocked() -> Iterator[None]:
-    """Block these signals until a new process has set its handlers: none is lost, and none kills it."""
+    """Block these signals; a process started inside inherits the block, and lifts it when it has set its handlers."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
     try:
         yield

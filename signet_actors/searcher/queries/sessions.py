@@ -53,7 +53,7 @@ def recovery(reader: Reader, snapshot: Snapshot, query: FindRecovery) -> Answere
     """Return that with which the session goes on, without what was forgotten."""
     filters = Filters(project=query.project, or_no_project=True)
     forgotten = Forgotten(reader, snapshot, ReadScope(query.agent_id), filters)
-    return Answered(msgspec.json.encode(checkpoints.recovery(snapshot, query, forgotten.without)))
+    return Answered(msgspec.json.encode(checkpoints.recovery(snapshot, query, forgotten.marked)))
 
 
 def dated_summaries(reader: Reader, snapshot: Snapshot, query: FindDated) -> Answered:

@@ -10,7 +10,7 @@ from typing import Final
 
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.query_words import fts_expression, fts_match, match_terms
-from signet_actors.domain.said_again import MOST_CHARS, may_say, passage_of, says, statements_of
+from signet_actors.domain.said_again import MOST_CHARS, Passage, may_say, says, statements_of
 from signet_actors.domain.transcripts.excerpts import conversation_around, excerpt
 from signet_actors.domain.transcripts.turns import conversation
 from signet_actors.protocol.memories import Filters
@@ -155,14 +155,14 @@ def saying(reader: Reader, snapshot: Snapshot, query: FindSaying) -> SayingFound
         hits = reader.keyword.search(snapshot, text, allowed, pool=_SAYING)
         rows = memories_by_seq(snapshot, query.read, Filters(), hits.seqs[:_SAYING].tolist(), chars=_MEMORY_CHARS)
         for row in rows.values():
-            passage = passage_of(row.content)
+            passage = Passage(row.content)
             if row.agent_id == query.read.agent_id and any(says(passage, each) for each in statements):
                 memories[row.id] = None
         search_ = SearchSessions(text, query.read, _SAYING)
         for turn in stored.best_turns(snapshot, search_, expression, places=_TURNS_OF_EACH):
             if turn.agent_id == query.read.agent_id and turn.session_key not in sessions:
                 beside, _ = stored.turns_beside(snapshot, turn.transcript, turn.turn, 1)
-                passage = passage_of("\n".join(each.content for each in beside))
+                passage = Passage("\n".join(each.content for each in beside))
                 if any(says(passage, each) for each in statements):
                     sessions[turn.session_key] = None
                 elif may_say(passage, statements[0]):

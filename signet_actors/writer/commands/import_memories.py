@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from signet_actors.domain.normalization import content_hash
-from signet_actors.domain.said_again import passage_of, says, statements_of
+from signet_actors.domain.said_again import says_no_more, statement_of
 from signet_actors.errors import SignetError
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
@@ -121,15 +121,14 @@ def _is_forgotten(context: CommandContext, line: ImportLine) -> bool:
 
 
 def _says_forgotten(context: CommandContext, line: ImportLine) -> bool:
-    """Return whether the line is the new text of one that was deleted here, has no other, and says what that said."""
+    """Return whether the line says hardly more than a former text of it that was deleted here, the last one it had."""
     if line.supersedes is None:
         return False
     tx = context.tx_for(("supersedes", line.supersedes))
     forgotten = memory_rows.forgotten_texts(tx, *_former(line, line.supersedes))
     if not forgotten or memory_rows.with_former_text(tx, *_former(line, line.supersedes)):
         return False
-    passage = passage_of(line.memory.content)
-    return any(says(passage, each) for text in forgotten for each in statements_of(text))
+    return any(says_no_more(line.memory.content, statement_of(text)) for text in forgotten)
 
 
 def _former(line: ImportLine, first: str) -> tuple[Any, str, str, str]:

@@ -19,7 +19,7 @@ from signet_actors.domain.jobs import EXTRACT
 from signet_actors.domain.memories import COMPACTION, DERIVED, REPLACED, type_source
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
-from signet_actors.domain.said_again import passage_of, says, statement_of
+from signet_actors.domain.said_again import Passage, says_most, statement_of
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.written_forms import INDEXED_CHARS, indexed_beside
 from signet_actors.errors import ErrorCode, SignetError
@@ -221,8 +221,8 @@ def facts_of(context: CommandContext, source: StoredRow) -> list[StoredRow]:
     ]
     if source.type != SUMMARY_TYPE:
         return facts
-    passage = passage_of(source.content)
-    return [fact for fact in facts if says(passage, statement_of(fact.content))]
+    passage = Passage(source.content)
+    return [fact for fact in facts if says_most(passage, statement_of(fact.content))]
 
 
 def forget(context: CommandContext, command: ForgetMemory, *, evidence: history.Evidence | None = None) -> Forgotten:
