@@ -8,7 +8,7 @@ Source: docs/decisions.md 63; docs/guides/transcripts.md "In every recall".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import islice, takewhile
 from time import perf_counter
@@ -21,8 +21,10 @@ from signet_actors.domain.dated_sections import SUMMARY_TYPE
 from signet_actors.domain.query_words import match_terms, phrase_expression, words_of
 from signet_actors.domain.ranking import relevance
 from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
+from signet_actors.domain.temporal.change import Subject, shared, speaks_of_change, subject_of
 from signet_actors.domain.transcripts.excerpts import exchange
 from signet_actors.domain.transcripts.unanswered import tells_nothing
+from signet_actors.domain.work_orders import orders_work, tells_on_what
 from signet_actors.domain.written_forms import compound_parts
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import Recall, Recalled, RecalledRow, StageTiming
@@ -38,6 +40,10 @@ LEAST_RELEVANCE: Final = 0.5
 """Below it, a text most likely does not answer (docs/quality.md "Relevance")."""
 MOST: Final = 10
 MOST_TERMS: Final = 12
+RARE: Final = 8
+"""A word that no more turns have may tell what two of them are about."""
+_NAME_CHARS: Final = 3
+_COMPARED: Final = 8
 FREQUENT: Final = 500
 """A term that more turns have leads to none."""
 TYPE: Final = "session_turn"
@@ -58,6 +64,11 @@ _LEFT_TO_DO: Final = """
 """
 _LEFT: Final = frozenset(_LEFT_TO_DO.split())
 """Words that ask how a session ended: what it was about is said elsewhere in it."""
+
+
+Said = tuple[str, str, bool]
+"""The role and the text of a turn, and whether it continues the one before it."""
+_Ranked = tuple[FoundTurn, float, float]
 
 
 class _Found(NamedTuple):
@@ -108,6 +119,9 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
             turns = [turn for turn in turns if not tells_nothing([text[:2] for text in said(turn)])]
         units = [_exchange(snapshot, turn) for turn in turns]
         ranked = _ranked(snapshot, command, measure.extent, weights, turns, units)
+        if of_prompt and ranked:
+            find = partial(stored.best_turns, snapshot, query)
+            ranked = _with_change(snapshot, ranked, turns, find, said)
         terms = match_terms(command.query)
         words = (*terms.phrases, *terms.pairs)
         given = ranked if of_prompt else ranked[:free]
@@ -178,14 +192,14 @@ def _ranked(
     weights: Mapping[str, float],
     turns: Sequence[FoundTurn],
     units: Sequence[Sequence[int]],
-) -> list[tuple[FoundTurn, float, float]]:
+) -> list[_Ranked]:
     """Return the turns that are likely about the query, each with the share of it that they cover and the relevance.
 
     ``units``: by turn, the turns that are taken together. Of a session, the best turn counts; for a prompt the latest
     one of those that cover as much, which says how it ended.
     """
     of_prompt = command.enough is not None
-    subject = _subject(weights) if of_prompt else weights
+    subject = _subject(command.query, weights) if of_prompt else weights
     least = _LEAST_TERMS if subject is weights else min(_LEAST_TERMS, len(subject))
     covered = [[term for term in weights if _matches(snapshot, unit, term)] for unit in units]
     shares = np.array([sum(subject.get(term, 0.0) for term in each) for each in covered])
@@ -214,6 +228,40 @@ def _ranked(
     return [(each.turn, each.share, each.relevant) for each in firsts]
 
 
+def _with_change(
+    snapshot: Snapshot,
+    ranked: list[_Ranked],
+    turns: Sequence[FoundTurn],
+    find: Callable[[str], list[FoundTurn]],
+    said: Callable[[FoundTurn], list[Said]],
+) -> list[_Ranked]:
+    """Return the turns with the latest one that tells that something of the first one has changed, as the second.
+
+    It has less of the prompt: "the freeze got postponed" does not say what kind of freeze, and "we dropped Auth0" not
+    what used it. ``find`` returns the turns that match an expression.
+    """
+
+    def is_rare(word: str) -> bool:
+        return len(word) >= _NAME_CHARS and not stored.is_in_more_turns(snapshot, phrase_expression(word), RARE)
+
+    def subject(turn: FoundTurn) -> Subject:
+        return subject_of(" ".join(text for _, text, _ in said(turn)))
+
+    first = ranked[0][0]
+    given = {at for turn, *_ in ranked for at in _exchange(snapshot, turn)}
+    about = subject(first)
+    names = [phrase_expression(word) for stem, word in about.words.items() if stem in about.names and is_rare(word)]
+    if names:
+        turns = [*turns, *find(" OR ".join(names[:MOST_TERMS]))]
+    later = [turn for turn in turns if given.isdisjoint(_exchange(snapshot, turn)) and _moment(turn) > _moment(first)]
+    for turn in sorted(later, key=_moment, reverse=True)[:_COMPARED]:
+        if speaks_of_change(" ".join(text for _, text, _ in said(turn))):
+            both = shared(about, subject(turn), is_rare, is_rare)
+            if both.has_name or both.has_topic:
+                return [ranked[0], (turn, *ranked[0][1:]), *ranked[1:]]
+    return ranked
+
+
 def _latest_first(found: Sequence[_Found]) -> list[_Found]:
     """Return what covers nearly as much as the best, the latest session first: it says how it is now; then the rest."""
     enough = _NEARLY * max((each.share for each in found), default=0.0)
@@ -222,8 +270,12 @@ def _latest_first(found: Sequence[_Found]) -> list[_Found]:
 
 
 def _when(found: _Found) -> tuple[str, int]:
+    return _moment(found.turn)
+
+
+def _moment(turn: FoundTurn) -> tuple[str, int]:
     """Return when the turn was said: a session of long ago may have been stored today."""
-    return found.turn.said_at or found.turn.updated_at, found.turn.turn
+    return turn.said_at or turn.updated_at, turn.turn
 
 
 def _asks(snapshot: Snapshot, found: _Found, terms: Iterable[str]) -> bool:
@@ -232,8 +284,13 @@ def _asks(snapshot: Snapshot, found: _Found, terms: Iterable[str]) -> bool:
     return all(_matches(snapshot, asked, term) for term in terms)
 
 
-def _subject(weights: Mapping[str, float]) -> Mapping[str, float]:
-    """Return the terms that tell what a session was about: if a prompt asks what was left to do, without such words."""
+def _subject(prompt: str, weights: Mapping[str, float]) -> Mapping[str, float]:
+    """Return the terms that tell what a session was about.
+
+    If a prompt asks what was left to do, or orders work, without such words.
+    """
+    if orders_work(prompt):
+        return {term: weight for term, weight in weights.items() if tells_on_what(_itself(term).strip('"'))}
     others = {term: weight for term, weight in weights.items() if _itself(term).strip('"') not in _LEFT}
     named = {term: weight for term, weight in others.items() if _is_name(term)}
     return weights if len(others) == len(weights) else named or others
@@ -243,14 +300,15 @@ def _is_name(term: str) -> bool:
     return not _itself(term).strip('"').isalnum()
 
 
-def _is_about(snapshot: Snapshot, terms: Iterable[str], found: _Found, least: int) -> bool:
+def _is_about(snapshot: Snapshot, terms: Mapping[str, float], found: _Found, least: int) -> bool:
     """Return whether the turns have so many words of a prompt, and a name such as ``socket.io`` if it has any.
 
     A word that is two of the prompt ("rollback") is one.
     """
-    apart = sum(_matches(snapshot, found.unit, _itself(term)) for term in found.terms)
+    told = [term for term in found.terms if term in terms]
+    apart = sum(_matches(snapshot, found.unit, _itself(term)) for term in told)
     names = set(filter(_is_name, terms))
-    return apart + (apart < len(found.terms)) >= least and (not names or not names.isdisjoint(found.terms))
+    return apart + (apart < len(told)) >= max(1, least) and (not names or not names.isdisjoint(found.terms))
 
 
 def _itself(term: str) -> str:
@@ -294,7 +352,7 @@ def _unit(turn: FoundTurn, beside: Sequence[TranscriptTurn], at: int) -> tuple[i
     return (turn.turn, *(each.seq for each in other if each.role != turn.role))
 
 
-def _said(snapshot: Snapshot, turn: FoundTurn) -> list[tuple[str, str, bool]]:
+def _said(snapshot: Snapshot, turn: FoundTurn) -> list[Said]:
     """Return the turn with its answer, or with what it answers, and what the agent said next if there is room."""
     beside, at = stored.turns_beside(snapshot, turn.transcript, turn.turn, _BESIDE)
     unit = _unit(turn, beside, at)

@@ -13,12 +13,12 @@ from signet_actors.domain.stop_words import STOP_WORDS
 
 _CHANGE: Final = """
     abandoned anymore cancelled canceled changed deprecated discontinued downgraded dropped extended formerly gone
-    increased instead lowered meanwhile migrated moved nowadays now obsolete outdated previously raised reduced removed
-    renamed replaced replaces retired revoked rewritten shifted shortened since superseded supersedes swapped switched
-    upgraded
+    increased instead lowered meanwhile migrated moved nowadays now obsolete outdated postponed previously raised
+    reduced removed renamed replaced replaces retired revoked rewritten shifted shortened since superseded supersedes
+    swapped switched upgraded
     abgelöst abgeschafft abgeschaltet anstatt anstelle ausgetauscht ersetzt geändert gekündigt gewechselt inzwischen
     jetzt migriert mittlerweile neuerdings nun seit statt stattdessen umbenannt umgestellt umgezogen verschoben veraltet
-    erhöht gesenkt verkürzt verlängert
+    erhöht gesenkt verkürzt verlängert aufgeschoben reporté aplazado
     abandonné actuellement changé désormais depuis dorénavant déplacé maintenant migré obsolète remplacé remplacée
     remplace renommé résilié
     abandonado actualmente ahora cambiado cambió cancelado desde migrado movido movida obsoleto reemplazado reemplazada

@@ -1,0 +1,145 @@
+"""A prompt that orders work is given what was said about the same thing, not what was ordered in the same words.
+
+Source: docs/guides/hooks.md "Each prompt".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import pytest
+
+from tests.support.live_daemon import Client
+
+pytestmark = pytest.mark.system
+PROJECT = "/home/ada/quay"
+KEYS = count()
+SAID = (
+    (
+        "add a filter for the berth number to the harbour map",
+        "Added BerthFilter.tsx above the map; it filters by number.",
+    ),
+    ("write a test for it", "Added BerthFilter.test.tsx with four cases; all pass."),
+    ("please review my changes", "Two findings: the promise of saveBerth is not awaited, and the fee is a float."),
+    ("commit this", "Committed as 81ac03f: feat: filter the map by berth."),
+    ("fix the eslint errors", "Fixed nine errors, mostly unused imports of hooks."),
+    ("refactor the tide helpers, they are a mess", "Moved all tide helpers to src/lib/tides.ts and dropped moment."),
+    ("create a docker compose file for development", "Created compose.dev.yml with postgres, redis and mailpit."),
+    (
+        "explain how the webhook retries work",
+        "A failed webhook is retried five times; then it goes to the dead letter table.",
+    ),
+    ("remove the feature flag new-fees", "Removed new-fees and the old fee components."),
+    ("update the dependencies", "Updated 27 packages; vite stays at 6 because the plugin for SVG lacks support."),
+    ("add pagination to the list of ships", "Added cursor pagination with 50 a page to /api/ships."),
+    ("rename the component ShipRow to VesselRow", "Renamed it in eleven files."),
+)
+OTHER_WORK = (
+    *(
+        "add a button to delete a note",
+        "write a test for the parser",
+        "commit this",
+        "commit and push",
+        "fix the tests",
+    ),
+    *("run the tests", "refactor the settings page", "please review my changes", "can you add a spinner?"),
+    *("explain how the auth middleware works", "create a script to seed the database", "update the readme"),
+    *(
+        "rename the variable foo to bar",
+        "remove the console.log statements",
+        "fix the type errors",
+        "show me the git log",
+    ),
+    *(
+        "add an endpoint to list the invoices",
+        "add a loading state to the form",
+        "make the header sticky",
+        "fix this bug",
+    ),
+    "write a migration that adds a column phone to users",
+)
+SAME_WORK = {
+    "refactor the tide helpers once more": "tides.ts",
+    "explain the webhook retries to Tom": "dead letter",
+    "add redis persistence to the docker compose file": "mailpit",
+    "write a test for the berth filter on the map": "BerthFilter",
+    "bring the flag new-fees back": "new-fees",
+    "where are the tide helpers?": "tides.ts",
+    "what did the review find about the fee?": "saveBerth",
+    "how many ships are on a page of the list?": "cursor pagination",
+    "why is vite still at 6?": "plugin for SVG",
+}
+
+
+def told(room: Client, when: datetime, turns: Sequence[tuple[str, str]]) -> None:
+    """Store a session with these prompts and answers, a minute apart."""
+    said = [(role, text) for each in turns for role, text in zip(("user", "assistant"), each, strict=True)]
+    lines = [
+        json.dumps({"role": role, "content": text, "timestamp": (when + timedelta(minutes=at)).isoformat()})
+        for at, (role, text) in enumerate(said)
+    ]
+    body = {"harness": "claude-code", "project": PROJECT, "sessionKey": f"work-{next(KEYS)}", "reason": "logout"}
+    room.post("/api/hooks/session-end", {**body, "transcript": "\n".join(lines)}).ok()
+
+
+def given(room: Client, prompt: str) -> str:
+    body = {"harness": "claude-code", "project": PROJECT, "sessionKey": f"asks-{next(KEYS)}", "userPrompt": prompt}
+    inject: str = room.post("/api/hooks/user-prompt-submit", body).ok()["inject"]
+    return inject
+
+
+def test_an_order_is_given_what_was_said_about_the_same_thing_only(room: Client) -> None:
+    for day in range(0, len(SAID), 4):
+        told(room, datetime(2026, 3, 1 + day, 9, tzinfo=UTC), SAID[day : day + 4])
+    assert [(prompt, text) for prompt, word in SAME_WORK.items() if word not in (text := given(room, prompt))] == []
+    assert [(prompt, text) for prompt in OTHER_WORK if (text := given(room, prompt))] == []
+
+
+CHANGES = (
+    ("We host the docs on Netlify", "We moved the docs to Cloudflare Pages last night", "where are the docs hosted?"),
+    (
+        "Use Redux for the state of the editor",
+        "I replaced Redux by Zustand in the editor",
+        "what holds the editor state?",
+    ),
+    ("the feature freeze is on December 12", "the freeze got postponed to December 19", "when is the feature freeze?"),
+    ("The staging cluster is in Frankfurt", "staging was moved to Dublin", "where is the staging cluster?"),
+    ("Our customer portal uses Auth0", "we dropped Auth0 and run Keycloak", "what does the customer portal use?"),
+    ("Keep the logs for 14 days", "logs must be kept for 90 days now", "how many days are the logs kept?"),
+    ("The price list is sent on Mondays", "Prices now go out on Thursdays", "when is the price list sent?"),
+    ("Der Kran Nord wird von Uwe gewartet", "Den Kran wartet jetzt Birte", "wer wartet den Kran Nord?"),
+)
+UNCHANGED = (
+    ("We host the docs on Netlify", "the invoices moved to the archive", "where are the docs hosted?"),
+    ("The staging cluster is in Frankfurt", "production has a new certificate now", "where is the staging cluster?"),
+    ("Our customer portal uses Auth0", "the printer was replaced", "what does the customer portal use?"),
+)
+
+
+@pytest.mark.parametrize("apart", [True, False], ids=["a session for each", "two sessions"])
+def test_what_a_later_session_changed_is_given_beside_what_was_said_of_it(
+    empty_rooms: Callable[[], Client], apart: bool
+) -> None:
+    room, old, new = empty_rooms(), datetime(2026, 3, 1, 9, tzinfo=UTC), datetime(2026, 3, 8, 9, tzinfo=UTC)
+    for when, turns in (
+        (old, [(each[0], "Noted.") for each in CHANGES]),
+        (new, [(each[1], "Done.") for each in CHANGES]),
+    ):
+        for at, turn in enumerate(turns if apart else ()):
+            told(room, when + timedelta(hours=at), [turn])
+        if not apart:
+            told(room, when, turns)
+    assert [(question, text) for _, later, question in CHANGES if later not in (text := given(room, question))] == []
+
+
+def test_a_later_change_of_something_else_is_not_given(empty_rooms: Callable[[], Client]) -> None:
+    for first, other, question in UNCHANGED:
+        room = empty_rooms()
+        told(room, datetime(2026, 3, 1, 9, tzinfo=UTC), [(first, "Noted.")])
+        told(room, datetime(2026, 3, 8, 9, tzinfo=UTC), [(other, "Done.")])
+        text = given(room, question)
+        assert first in text
+        assert other not in text
