@@ -171,6 +171,8 @@ CHANGED = (
         "Staging certificates now renew by cert-manager",
         "how is the staging certificate made?",
     ),
+    ("The default branch is master", "We renamed master to main", "what is the default branch?"),
+    ("The shop is deployed on Heroku", "We moved it to Fly.io, Heroku is shut down", "where is the shop deployed?"),
     ("Die Urlaubsliste führt Herr Amend", "Die Urlaubsliste liegt jetzt in Personio", "wer führt die Urlaubsliste?"),
 )
 

@@ -73,6 +73,8 @@ def found(older: str, newer: str, common: tuple[str, ...] = ()) -> Shared:
         ("Releases go out every Tuesday", "Wir releasen jetzt donnerstags statt dienstags"),
         ("We deploy with Jenkins on Fridays", "Ya no usamos Jenkins"),
         ("The queue runs on RabbitMQ", "On utilise NATS au lieu de RabbitMQ"),
+        ("The default branch is master", "We renamed master to main"),
+        ("Dates are handled with dayjs", "Someone removed dayjs, dates are native now"),
     ],
 )
 def test_a_name_that_has_changed_joins_two_memories(older: str, newer: str) -> None:

@@ -6,6 +6,7 @@ Source: docs/quality.md "Versions of a fact".
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from signet_actors.domain.query_words import words_of
@@ -26,19 +27,12 @@ _CHANGE: Final = """
 """
 _WORDS: Final = frozenset(_CHANGE.split())
 _PHRASES: Final = (
-    *(
-        "as of",
-        "from now on",
-        "no longer",
-        "no more",
-        "not any more",
-        "took over",
-        "used to",
-        "nicht mehr",
-        "kein mehr",
-    ),
-    *("keine mehr", "ab sofort", "au lieu", "à la place", "n est plus", "ne sont plus", "ya no", "en lugar", "en vez"),
+    *("as of", "from now on", "merged into", "no longer", "no more", "not any more", "phased out", "shut down"),
+    *("took over", "turned off", "used to", "nicht mehr", "kein mehr", "keine mehr", "ab sofort", "au lieu"),
+    *("à la place", "n est plus", "ne sont plus", "ya no", "en lugar", "en vez"),
 )
+_OBJECTS: Final = frozenset(("abandoned", "dropped", "removed", "renamed", "replaced", "retired", "swapped"))
+"""What stands behind one of these has changed, and counts like a name."""
 _WEEK: Final = """
     monday tuesday wednesday thursday friday saturday sunday
     montag dienstag mittwoch donnerstag freitag samstag sonntag
@@ -105,7 +99,7 @@ def subject_of(text: str) -> Subject:
     near = {at for mark in marks for at in range(mark - _NEAR, mark + _NEAR + 1)}
     return Subject(
         {stem(word): word for word, tells in zip(words, telling, strict=True) if tells},
-        frozenset(names_in(text)),
+        frozenset(names_in(text)).union(stem(word) for before, word in pairwise(words) if before in _OBJECTS),
         frozenset(stem(word) for at, word in enumerate(words) if telling[at] and at in near),
         tuple([stem(word) for word, tells in zip(words, telling, strict=True) if tells][:_TOPICS]),
     )
