@@ -28,8 +28,6 @@ from signet_actors.config.workspace_holder import is_locked
 from signet_actors.domain.backups import newest_first, parse_backup_name
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import CheckIncomplete, ConfigError, ExitCode, ForeignDatabase, WorkspaceLocked
-from signet_actors.features.checkpoints import writes as checkpoints
-from signet_actors.features.session_scores import writes as scores
 from signet_actors.runtime.file_draft import FileDraft, fsync_path
 from signet_actors.runtime.processes.parent_death import die_with_supervisor, supervisor_is_alive
 from signet_actors.runtime.supervision.workspace_lock import FileLock, WorkspaceLock
@@ -42,7 +40,7 @@ from signet_actors.store.sqlite.migrate import load_migrations
 from signet_actors.store.sqlite.reader import read_engine
 from signet_actors.store.sqlite.stale_log import forget_runs
 from signet_actors.store.sqlite.writer import SqliteWriter
-from signet_actors.store.writes import carry_over
+from signet_actors.store.writes import carry_over, transcripts
 from signet_actors.writer.backup import verify_backup
 
 LATEST: Final = "latest"
@@ -311,8 +309,7 @@ def _carry_over(present: Path, incoming: Path, now: str) -> bool | None:
         with copy.begin() as tx:
             carry_over.write(tx, carried, now)
             for agent_id, key in carried.forgotten:
-                checkpoints.erase(tx, key, agent_id)
-                scores.erase(tx, key, agent_id)
+                transcripts.erase_others(tx, agent_id, key)
             tx.commit()
     finally:
         copy.close()

@@ -6,6 +6,7 @@ from typing import Any
 from signet_actors.protocol.leases import AdvanceHighWaterMark, ReapLeases
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
+from signet_actors.protocol.transcripts import ForgetTranscript
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, PurgeStep
 from tests.golden.make import CONFIG, fill
 from tests.support.pipeline_harness import PipelineHarness
@@ -27,6 +28,17 @@ KEPT = {
 }
 """Tables that still name an erased memory, and why."""
 SUFFIXES = ("memory_id", "memory_seq")
+KEPT_OF_SESSION = {
+    "agent_feedback": "how an agent rated memories, without what was said; purged by age",
+    "session_contexts": "when it was active, and in which project; purged by age",
+    "session_memories": "which memories it was offered; purged by age",
+    "session_pauses": "when memory was off for it, so that what was said then is not stored later",
+    "session_recalls": "which memories it received; purged by age",
+    "session_summaries": "where the file of a summary is, until retention has removed the file",
+    "session_transcripts": "its key, so that a later capture stores nothing",
+}
+"""Tables that still name a session whose transcript was erased, and why."""
+SESSION_SUFFIXES = ("session_key", "transcript_seq")
 
 
 def purge(room: StoreRoom, step: str, *, cutoff: str = LATER, limit: int = 500) -> int:
@@ -180,24 +192,24 @@ def test_due_rows_are_found_by_index_without_scanning(room: StoreRoom) -> None:
         assert sql not in tombstones or plan[0].startswith("SEARCH m USING INDEX idx_memories_deleted_at"), plan
 
 
-def tables_about_memories(room: StoreRoom) -> dict[str, list[str]]:
-    """Each table with a column that names a memory, and these columns."""
+def tables_about(room: StoreRoom, suffixes: tuple[str, ...]) -> dict[str, list[str]]:
+    """Each table with columns whose names end so, and these columns; `fill` has written rows of every table."""
     sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
     columns = {
         table: [row[1] for row in room.connection.execute(f"PRAGMA table_info({table})")]
         for (table,) in room.connection.execute(sql).fetchall()
     }
-    about = {table: [name for name in names if name.endswith(SUFFIXES)] for table, names in columns.items()}
-    return {table: names for table, names in about.items() if names}
+    about = {table: [name for name in names if name.endswith(suffixes)] for table, names in columns.items()}
+    about = {table: names for table, names in about.items() if names}
+    empty = [table for table in about if not room.value(f"SELECT count(*) FROM {table}")]
+    assert empty == [], "`fill` of tests/golden/make.py writes rows of every table"
+    return about
 
 
 def test_an_erased_memory_is_named_only_where_that_must_be_kept(tmp_path: Path) -> None:
     with kept_sound(PipelineHarness(tmp_path, config=CONFIG)) as room:
         fill(room)
-        about = tables_about_memories(room)
-        counts = {table: room.value(f"SELECT count(*) FROM {table}") for table in about}
-        empty = [table for table, count in counts.items() if not count]
-        assert empty == [], "`fill` of tests/golden/make.py writes rows of every table"
+        about = tables_about(room, SUFFIXES)
         for memory_id, agent in room.connection.execute(
             "SELECT id, agent_id FROM memories WHERE NOT is_deleted"
         ).fetchall():
@@ -216,3 +228,31 @@ def test_an_erased_memory_is_named_only_where_that_must_be_kept(tmp_path: Path) 
     assert naming == set(KEPT), (
         "delete the rows in `remove_row` of writer/commands/memory_changes.py, or say here why not"
     )
+
+
+def test_an_erased_session_is_named_only_where_that_must_be_kept(tmp_path: Path) -> None:
+    with kept_sound(PipelineHarness(tmp_path, config=CONFIG)) as room:
+        fill(room)
+        about = tables_about(room, SESSION_SUFFIXES)
+        of_agents = [table for table, names in about.items() if "session_key" in names and table != "session_pauses"]
+        sessions = " UNION ".join(f"SELECT session_key, agent_id FROM {table}" for table in of_agents)
+        for key, agent in room.connection.execute(sessions).fetchall():
+            while room.ask(ForgetTranscript(key, agent, Principal())).more:
+                pass
+        naming = {table for table in about if room.value(f"SELECT count(*) FROM {table}")}
+    assert naming == set(KEPT_OF_SESSION), (
+        "add the table to `_ERASED_WITH_IT` of store/writes/transcripts.py, or say here why not"
+    )
+
+
+def test_a_session_whose_transcript_has_expired_is_erased_with_its_scores(tmp_path: Path) -> None:
+    with kept_sound(PipelineHarness(tmp_path, config=CONFIG)) as room:
+        fill(room)
+        while room.ask(PurgeStep(step="transcripts", cutoff="2028-01-01T00:00:00.000Z", limit=500)).more:
+            pass
+        assert room.value("SELECT count(*) FROM session_transcripts") == 0
+        ((key, agent),) = room.connection.execute("SELECT session_key, agent_id FROM session_scores").fetchall()
+        assert room.ask(ForgetTranscript(key, agent, Principal())).found
+        assert room.value("SELECT count(*) FROM session_scores") == 0
+        assert room.value("SELECT session_key FROM session_transcripts WHERE forgotten_at IS NOT NULL") == key
+        assert room.ask(ForgetTranscript("unknown", agent, Principal())).found is False

@@ -28,6 +28,7 @@ def test_what_was_switched_off_forgotten_or_erased_since_the_backup_stays_out_af
             session.say("beforeword", at(hours=-1))
             session.report()
             session.hook("session-start")
+            api.request("POST", "/api/checkpoints", {"sessionKey": session.key, "context": "beforeword"}).ok()
         assert signet(daemon, "backup")[0] == 0
         late, unknown = Session(api), Session(api)
         for session in (paused, open_one, late, unknown):
@@ -64,6 +65,8 @@ def test_what_was_switched_off_forgotten_or_erased_since_the_backup_stays_out_af
             fork = f"fork-of-{session.key}"
             session.report(key=fork, **BACKFILL)
             assert "hiddenword" not in session.stored(fork)
+        checkpoints = {session: api.get(f"/api/checkpoints/{session.key}").ok()["count"] for session in (gone, quiet)}
+        assert checkpoints == {gone: 0, quiet: 1}
         for session, expected_text in ((gone, ""), (quiet, "laterword")):
             session.report(**BACKFILL)
             assert expected_text in session.stored()

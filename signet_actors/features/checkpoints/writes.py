@@ -8,7 +8,6 @@ import msgspec
 
 from signet_actors.features.checkpoints.api import CheckpointRecorded, RecordCheckpoint, StoredCheckpoint
 from signet_actors.store.command_context import CommandContext
-from signet_actors.store.engine import WriteTransaction
 from signet_actors.store.writes import transcripts
 
 _KEYS: Final = ("id", "session_key", "agent_id")
@@ -32,7 +31,6 @@ _LAST_END: Final = (
     " AND d.agent_id = :agent_id AND d.seq > c.seq) FROM session_checkpoints c"
     f" WHERE {_OWN} AND c.\"trigger\" = 'session_end' AND c.id <> :other_than ORDER BY c.seq DESC LIMIT 1"
 )
-_ERASE: Final = "DELETE FROM session_checkpoints WHERE session_key = :session_key AND agent_id = :agent_id"
 _DELETE_OLD: Final = (
     "DELETE FROM session_checkpoints WHERE seq IN (SELECT c.seq FROM session_checkpoints c"
     " WHERE c.created_at < :cutoff ORDER BY c.created_at LIMIT :limit)"
@@ -78,12 +76,6 @@ def _same_end(
 
 def _says_something(new: StoredCheckpoint) -> bool:
     return bool(new.prompt_count) or (new.memory_queries, new.recent_remembers) != ("[]", "[]")
-
-
-def erase(tx: WriteTransaction, session_key: str, agent_id: str) -> int:
-    """Delete all checkpoints of the session; return how many there were."""
-    tx.execute(_ERASE, {"session_key": session_key, "agent_id": agent_id})
-    return tx.changes()
 
 
 def purge(context: CommandContext, cutoff: str, limit: int) -> int:

@@ -27,7 +27,6 @@ _FORGET_QUOTES: Final = (
     " JOIN session_scores s ON s.session_key = o.session_key AND s.agent_id = o.agent_id"
     " WHERE o.memory_id = :memory_id)"
 )
-_ERASE: Final = "DELETE FROM session_scores WHERE session_key = :session_key AND agent_id = :agent_id"
 _DELETE_OLD: Final = (
     "DELETE FROM session_scores WHERE seq IN (SELECT s.seq FROM session_scores s"
     " WHERE s.created_at < :cutoff ORDER BY s.created_at LIMIT :limit)"
@@ -69,10 +68,6 @@ def store(context: CommandContext, report: StoreScore, job: lease_rows.ActiveLea
 def forget_quotes(tx: WriteTransaction, memory_id: str) -> None:
     """Delete the reasoning about sessions that were offered the memory; call it while that is still stored."""
     tx.execute(_FORGET_QUOTES, {"memory_id": memory_id})
-
-
-def erase(tx: WriteTransaction, session_key: str, agent_id: str) -> None:
-    tx.execute(_ERASE, {"session_key": session_key, "agent_id": agent_id})
 
 
 def delete_before(tx: WriteTransaction, cutoff: str, limit: int) -> int:

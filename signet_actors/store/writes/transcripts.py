@@ -121,6 +121,11 @@ _HALF_FORGOTTEN: Final = (
     "SELECT t.seq, t.agent_id FROM session_transcripts t WHERE t.forgotten_at IS NOT NULL"
     " AND EXISTS (SELECT 1 FROM session_turns u WHERE u.transcript_seq = t.seq) ORDER BY t.seq LIMIT :limit"
 )
+_ERASED_WITH_IT: Final = ("session_checkpoints", "session_scores")
+"""The tables whose rows about the session of an agent go when the user erases its transcript."""
+_ERASE: Final = tuple(
+    f"DELETE FROM {table} WHERE session_key = :session_key AND agent_id = :agent_id" for table in _ERASED_WITH_IT
+)
 _DELETE_TRANSCRIPT: Final = "DELETE FROM session_transcripts WHERE seq = :seq"
 
 
@@ -215,6 +220,15 @@ def delete_turns(tx: WriteTransaction, seqs: Iterable[int]) -> None:
 def mark_forgotten(tx: WriteTransaction, seq: int, now: str) -> None:
     """Keep only the key of a forgotten transcript, so that a later capture stores nothing."""
     tx.execute(_FORGET, {"seq": seq, "now": now})
+
+
+def erase_others(tx: WriteTransaction, agent_id: str, session_key: str) -> bool:
+    """Delete the rows of other tables that go with an erased transcript; return whether there were any."""
+    found = 0
+    for sql in _ERASE:
+        tx.execute(sql, {"agent_id": agent_id, "session_key": session_key})
+        found += tx.changes()
+    return found > 0
 
 
 def updated_before(tx: WriteTransaction, cutoff: str, limit: int) -> list[int]:

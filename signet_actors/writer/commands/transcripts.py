@@ -22,8 +22,6 @@ from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.domain.transcripts.overlap import overlap
 from signet_actors.domain.transcripts.turns import turn_basis, turn_key
 from signet_actors.errors import ErrorCode, SignetError
-from signet_actors.features.checkpoints import writes as checkpoints
-from signet_actors.features.session_scores import writes as scores
 from signet_actors.protocol.transcripts import (
     CapturedTurn,
     CapturePosition,
@@ -283,9 +281,9 @@ def _is_longer_form(turn: CapturedTurn, last: KeyedTurn) -> bool:
 
 
 def forget(context: CommandContext, command: ForgetTranscript) -> TranscriptForgotten:
-    """Erase the session's checkpoints, and turns within the budget of a commit, and mark the transcript.
+    """Erase the rows about the session, and turns within the budget of a commit, and mark the transcript.
 
-    A session of which there are only checkpoints, or a capture under way, is marked by a transcript without turns.
+    A session of which there are only such rows, or a capture under way, is marked by a transcript without turns.
     Raises SignetError for an autonomous actor.
 
     Source: docs/decisions.md 38.
@@ -293,11 +291,10 @@ def forget(context: CommandContext, command: ForgetTranscript) -> TranscriptForg
     if command.principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
         raise SignetError("Autonomous agents cannot erase a transcript", code=ErrorCode.FORBIDDEN)
     tx, now = context.tx, context.now
-    had_checkpoints = checkpoints.erase(tx, command.session_key, command.agent_id) > 0
-    scores.erase(tx, command.session_key, command.agent_id)
+    had_rows = rows.erase_others(tx, command.agent_id, command.session_key)
     found = rows.find(tx, command.agent_id, command.session_key)
     if found is None:
-        is_known = had_checkpoints or command.is_captured
+        is_known = had_rows or command.is_captured
         if is_known:
             empty = TranscriptRow(command.session_key, command.agent_id, None, None, "text", now, now)
             rows.mark_forgotten(tx, rows.insert(tx, empty), now)
