@@ -32,6 +32,8 @@ Surface = Literal["http", "cli"]
 
 EXAMPLE_MEMORY: Final = "6f1c3b52-6c52-4d10-9d6e-4a7e7a2f0b11"
 """The memory of the examples; that of an import stores it."""
+EXAMPLE_SESSION: Final = "0b7d8a52-3f0e-4f43-9a2f-2a1d1c9f7e10"
+"""The session of the examples; that of a session's end stores its transcript."""
 OWNERS_SESSION: Final = "`sessionKey`, as if none were sent"
 """``owner_parts`` of what takes a session: another user's request could claim, empty or read a session of the owner."""
 

@@ -16,14 +16,12 @@ from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.session_keys import canonical_session_key
 from signet_actors.operations import field_types as types
-from signet_actors.operations.operation import Effect, Operation, Tool
+from signet_actors.operations.operation import EXAMPLE_SESSION, Effect, Operation, Tool
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.recall import QueryText
 from signet_actors.operations.request_fields import LongText, Offset, TranscriptPath
 
 MAX_CURSOR: Final = 2**62
-
-_EXAMPLE_SESSION: Final = "0b7d8a52-3f0e-4f43-9a2f-2a1d1c9f7e10"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,7 +278,7 @@ SESSION_END: Final[Operation[SessionEndRequest, SessionEndReply]] = Operation(
     request=SessionEndRequest,
     example={
         "harness": "generic",
-        "sessionKey": _EXAMPLE_SESSION,
+        "sessionKey": EXAMPLE_SESSION,
         "transcript": "User: On which port does the staging database listen?\nAssistant: On port 5433.",
     },
     replies={200: SessionEndReply, 403: Problem, **CHANGE_PROBLEMS},
@@ -302,7 +300,7 @@ GET_TRANSCRIPT: Final[Operation[GetTranscriptRequest, TranscriptReply]] = Operat
     method="GET",
     paths=("/api/sessions/{key}/transcript",),
     request=GetTranscriptRequest,
-    example={"key": _EXAMPLE_SESSION, "view": "turns"},
+    example={"key": EXAMPLE_SESSION, "view": "turns"},
     replies={200: TranscriptReply, 403: Problem, 404: Problem, **PROBLEMS},
     permission=Permission.RECALL,
     served_by="searcher",
@@ -358,7 +356,7 @@ FORGET_TRANSCRIPT: Final[Operation[ForgetTranscriptRequest, ForgetTranscriptRepl
     method="DELETE",
     paths=("/api/sessions/{key}/transcript",),
     request=ForgetTranscriptRequest,
-    example={"key": _EXAMPLE_SESSION},
+    example={"key": EXAMPLE_SESSION},
     replies={200: ForgetTranscriptReply, 403: Problem, 404: Problem, **CHANGE_PROBLEMS},
     permission=Permission.FORGET,
     served_by="writer",

@@ -58,7 +58,8 @@ def test_the_javascript_programs_print_what_the_guide_shows() -> None:
         assert home.run_page(shown, kinds={"javascript"}) == shown, RECORD.format("docs/guides/http.md")
 
 
-IMPORT = "/api/memory/import"
+ORDER = {"/api/memory/import": 0, "/api/hooks/session-end": 0, "/api/sessions/{key}/transcript": 2}
+"""The first store the memory and the session of the other examples, the last erases that session."""
 NEEDS_A_MODEL = (
     "/api/hooks/transcript-capture/",
     "/api/memory/jobs/",
@@ -79,8 +80,8 @@ class Example(NamedTuple):
 
 
 def examples(document: dict[str, Any]) -> Iterator[Example]:
-    """The example of each operation of the API document, first the one that stores the memory of the others."""
-    for path, methods in sorted(document["paths"].items(), key=lambda item: item[0] != IMPORT):
+    """The example of each operation of the API document."""
+    for path, methods in sorted(document["paths"].items(), key=lambda item: ORDER.get(item[0], 1)):
         for method, operation in methods.items():
             given = [one for one in operation["parameters"] if "example" in one]
             values = {place: {one["name"]: one["example"] for one in given if one["in"] == place} for place in _PLACES}

@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, UnsetType
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped, SecretRule, Text
 from signet_actors.operations.hooks import HookOutcome
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import EXAMPLE_SESSION, Effect, Operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.request_fields import CallerFields, LongText
 from signet_actors.operations.transcripts import OwnAgent, SessionEndRequest
@@ -203,7 +203,7 @@ LIST_SESSION: Final[Operation[SessionCheckpointsRequest, CheckpointsReply]] = Op
     method="GET",
     paths=("/api/checkpoints/{key}",),
     request=SessionCheckpointsRequest,
-    example={"key": "s-1"},
+    example={"key": EXAMPLE_SESSION},
     replies={200: CheckpointsReply, 403: Problem, **PROBLEMS},
     permission=Permission.RECALL,
     served_by="searcher",
@@ -217,7 +217,11 @@ MAKE: Final[Operation[MakeCheckpointRequest, MakeCheckpointReply]] = Operation(
     method="POST",
     paths=("/api/checkpoints",),
     request=MakeCheckpointRequest,
-    example={"sessionKey": "s-1", "harness": "generic", "context": "The login form is half moved to the new router."},
+    example={
+        "sessionKey": EXAMPLE_SESSION,
+        "harness": "generic",
+        "context": "The login form is half moved to the new router.",
+    },
     replies={200: MakeCheckpointReply, 403: Problem, **CHANGE_PROBLEMS},
     permission=Permission.REMEMBER,
     served_by="writer",
@@ -235,7 +239,7 @@ KEEP: Final[Operation[SessionEndRequest, KeepCheckpointReply]] = Operation(
     request=SessionEndRequest,
     example={
         "harness": "generic",
-        "sessionKey": "0b7d8a52-3f0e-4f43-9a2f-2a1d1c9f7e11",
+        "sessionKey": EXAMPLE_SESSION,
         "transcript": "User: On which port does the staging database listen?\nAssistant: On port 5433.",
     },
     replies={200: KeepCheckpointReply, 403: Problem, **CHANGE_PROBLEMS},
