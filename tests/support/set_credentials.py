@@ -205,7 +205,52 @@ CHANGED = [
 ]
 """The former and the new secret of a change."""
 
+CHANGED_TO = [
+    *(
+        (form, (value,))
+        for form in (
+            *("Ich habe das Passwort auf %s geändert", "Passwort auf %s gesetzt", "das Root-Passwort auf %s gesetzt"),
+            *("das Passwort zu %s geändert", "das Passwort in %s geändert", "Passwort für den Server auf %s gesetzt"),
+            *("he cambiado la contraseña a %s", "cambié la contraseña del wifi a %s", "puse la contraseña en %s"),
+            *("j'ai changé le mot de passe en %s", "j'ai mis le mot de passe à %s", "changed the password to %s"),
+            *("set the root password to %s", "I changed the wifi password to %s.", "set the password of anna to %s"),
+            *("reset the password of the db user to %s", "ho cambiato la password a %s", "the password is set to %s"),
+            *("change the password for prod to %s, please", "we rotated the db password to `%s`"),
+        )
+        for value in ("Xk29!mmQp", "Tr0ub4dor&3", "q8W#zP2v", "Blumen!22kx", "Sommer2024!", "k7Qw9ZrT2mLp")
+    ),
+    *(
+        (form, ("hunter22",))
+        for form in ("changed the password to %s", "das Passwort zu %s geändert", "he cambiado la contraseña a %s")
+    ),
+]
+"""Only the new secret of a change."""
+
 SET_NOTHING = {
+    "new values": (
+        "changed the password to <new-pass-2>",
+        "set the root password to $NEW_PASS2",
+        "das Passwort von Hand auf Server2 gesetzt",
+        "pw jenkins was changed in OPS-1234",
+        "das Passwort auf dem Server2 geändert",
+        "das Passwort auf db-host-12 geändert",
+        "das Passwort in Keycloak24 geändert",
+        "das Passwort auf jenkins01 gesetzt",
+        "das Passwort zu Staging2 geändert",
+        "Passwort auf Python3.12 umgestellt",
+        "die Passwort-Prüfung auf argon2id umgestellt",
+        "j'ai changé le mot de passe en 2024",
+        "j'ai changé le mot de passe en production2",
+        "he cambiado la contraseña a las 10h30",
+        "cambié la contraseña a OAuth2Proxy",
+        "changed the password to argon2id",
+        "changed the password hash to SHA-256",
+        "set the password policy to 12chars",
+        "set the password length to 16chars",
+        "changed the password check to OAuth2Proxy",
+        "we changed the password on 2024-05-01",
+        "set PASSWORD to ${DB_PASSWORD_2}",
+    ),
     "changes": (
         "change the password from the old one to something random",
         "Change the password policy from 8chars to 12chars",

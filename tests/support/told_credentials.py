@@ -50,6 +50,31 @@ CLAUSES = [
 ]
 """The value is told in another clause than the name, or at its end."""
 
+UNSIGNED = [
+    (form, value)
+    for form in (
+        *(
+            "das Passwort fürs WLAN ist %s",
+            "das Passwort vom NAS ist %s",
+            "password for prod %s",
+            "password for anna %s",
+        ),
+        *("password for jenkins %s", "password for the prod db %s", "password of the prod db %s", "pw jenkins %s"),
+        *(
+            "wifi password for the office %s",
+            "pw for the jenkins admin %s",
+            "pw staging db %s",
+            "root pw on the nas %s",
+        ),
+        *("here's the password for the prod db %s", "here is the root password for staging %s.", "psk guest wifi %s"),
+        *("hier ist das Passwort für die DB %s", "voici le mot de passe de la base %s", "Passwort fürs NAS %s"),
+        *("Passwort für den Server %s", "mot de passe pour le wifi %s", "contraseña para el wifi %s", "mdp prod %s"),
+        *("contraseña del wifi %s", "the password for the vpn `%s`", "password on the staging box %s, please"),
+    )
+    for value in ("Xk29!mmQp", "Tr0ub4dor&3", "q8W#zP2v", "Blumen!22kx", "Sommer2024!", "k7Qw9ZrT2mLp")
+]
+"""Whose the password is stands between its name and its value, and no sign does."""
+
 IN_MARKS = [
     (form, value)
     for form in (
@@ -298,6 +323,33 @@ BEFORE_LABELS = [
 """Another label follows on the same line."""
 
 CONTROLS = {
+    "owners": (
+        "the password for prod was rotated by ci-bot-7Xk2P",
+        "password for the Grafana dashboard v10.4.2b1",
+        "the password for prod is in KeePassXC2",
+        "password for user anna2024 expires",
+        "password of the release 2.3.1-rc1",
+        "the password on db-host-12 expired",
+        "password on the server PrdDb01Eu expired",
+        "password for OAuth2Proxy is rotated",
+        "the password for jenkins lives in vault/prod/db2",
+        "password for the account in 1Password",
+        "password for the app at https://app2.example.org/X1",
+        "pw manager KeePassXC2",
+        "pw reset for anna2024",
+        "psk auth in WPA2-Enterprise",
+        "the password for anna@example2.org",
+        "password of length 12",
+        "passwords for the 3 hosts db1, db2 and db3",
+        "password for build 8f14e45f",
+        "das Passwort vom NAS liegt in KeePass2",
+        "das Passwort fürs WLAN steht in docs/wlan2.txt",
+        "the password form on React18Dom",
+        "password for port 8080/tcp",
+        "here's the password policy NIST800-63b",
+        "password for $USER2 here",
+        "pw for deploy-Bot2",
+    ),
     "used": (
         "use password hashing with Argon2",
         "use password Argon2 with 3 rounds",

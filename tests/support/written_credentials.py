@@ -1317,3 +1317,68 @@ CONTROLS_OF_CALLS = {
     ),
 }
 """Texts of the same look that hold no secret."""
+
+DRAWN_FORMS = (
+    *("password: %s", "DB_PASSWORD=%s", "the password is %s", 'PASSWORD="%s"', "PASSWORD='%s'", "ssh anna@host, pw %s"),
+    *('{"user": "anna", "password": "%s", "port": 1}', "deploy --password %s now", "Passwort: %s", "password: `%s`"),
+    *("the password is %s and the port is 22", "The password is %s.", "Passwort lautet %s", "mot de passe : %s"),
+    *("| user | password |\n|---|---|\n| anna | %s |", "host: db\nDB_PASSWORD=%s\nPORT=1", "contraseña: %s"),
+    *("postgres://app:%s@db.internal:5432/main", "root password = %s", "**Password:** %s", "- Password: %s"),
+    *("user: anna\npassword: %s\n", "export PGPASSWORD=%s", "password %s for prod"),
+)
+"""Basic forms, for passwords of all letters, digits and signs that a program drew."""
+DRAWN = (
+    *(
+        "prQX6fjie.xB0p1",
+        "bMb)v,uNWJ8.,Rry5()y",
+        "K9x{Q2v}mR7;pL",
+        "vT4(wq.Z8nB,k2",
+        "rB7x)BX_mK!eHa6s",
+        "x3<Kq9>Zt!vB2",
+    ),
+    *(
+        "orbit*ember#velvet#gravel",
+        "harbor8tumbler(thistle!tundra",
+        "mQ7}tR2]xW9{bN",
+        "Fq8;Z3t,L5w.Rk",
+        "$tY8vB!q2Zx7^m",
+    ),
+)
+NOT_DRAWN = """password = get_password(user), other
+def login(user: str, password: str, name: str) -> None:
+foo(password=password, x=1)
+{"password": password, "a": 1}
+password=os.environ["X"];
+password=os.environ["DB_PASSWORD_2"]; user=os.environ["DB_USER"]
+password=settings.DB["default"]["PASSWORD"],
+password=hashlib.sha256(b"x"+salt).hexdigest()[:16],
+password=self.cfg["dbX"].get("pwB",None)
+password=(cfg.a||cfg.b)[0],
+password={...this.state,pw:e.target.value}
+password=>hash(password).then(h=>this.setState({h}))
+password: z.string().regex(/[A-Z]/).regex(/[0-9]/),
+password=r"^(?=.*[A-Z])(?=.*\\d)[A-Za-z\\d!@#$%^&*]{8,}$"
+password=${DB_PASSWORD:-$(cat/run/secrets/db)}
+password={{vault.Db2["pw"]}},
+password: <Db2Password>,<Db3Password>
+password=%(DB_PASSWORD)s;user=%(DB_USER)s
+Password=#{config[:db][:pwX1]};
+password="+pw+"&user="+user1B+"
+passwords[i]=Xs[j].Pw;n2++;
+if(password!==confirmPw2){setErr("X");return}
+password.length<8||!/[A-Z]/.test(password)
+password: [REDACTED],user=[REDACTED]
+password: String!,email:String!):User!
+password:[u8;32],salt:[u8;16])->Result<Vec<u8>,Err>
+password?:string|null;userId?:number;
+password: Annotated[str,Field(min_length=8,max_length=64)],
+password: see https://wiki.example.org/x?a=1B&c=2D#e3F
+password is user.name+"@"+host.Name2
+password policy: min(8),upper(1),Digit(1)
+password: a[0]+b[1]*C[2]
+password - O(n^2),O(N*logN)
+password: &[u8],n:&Nonce)->[u8;32]
+password=std::move(pW),n=1)->Foo<T>::Bar()
+password=$1;shift;user=$2;shift;X=$#
+password=@Model.Pw2,user=@Model.User""".splitlines()
+"""Code and sentences with the same signs."""

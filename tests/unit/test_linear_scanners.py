@@ -226,7 +226,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "_OPTION_BEFORE": SEARCHED,
     },
     "domain.redaction.named_values": {
-        **dict.fromkeys(("_NAME", "_CLOSING_TAG", "BARE_STOP", "_ENTITY_STOP", "_STOPS", "_ESCAPED_STOPS"), SEARCHED),
+        **dict.fromkeys(("_NAME", "_CLOSING_TAG", "_ENTITY_STOP", "_STOPS", "_ESCAPED_STOPS"), SEARCHED),
         **dict.fromkeys(("_END_OF_LINE", "_OPEN_QUOTE", "_PHRASES", "_VALUE_ENDS", "_IS_SAID"), MATCHED),
         **dict.fromkeys(("_OPTION_BEFORE", "_PARAMETER_BEFORE", "_ACCOUNT_BEFORE", "_SQL_ACCOUNT_BEFORE"), SEARCHED),
         **dict.fromkeys(("_REPLACED", "_PART_OF_CODE", "_ASIDE_BEFORE", "_DEFINE_BEFORE"), SEARCHED),
@@ -234,7 +234,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "domain.redaction.secret_names": {"_ANY_NAME": SEARCHED},
     "domain.redaction.clauses": {
-        **dict.fromkeys(("_IT_IS", "_CHANGED", "_HERE", "_ASKS", "_LISTED", "_FROM_TO", "_CHANGING"), SEARCHED),
+        **dict.fromkeys(("_IT_IS", "_CHANGED", "_BESIDE", "_ASKS", "_LISTED", "_FROM_TO", "_CHANGING"), SEARCHED),
         **dict.fromkeys(("_CLAUSE_ENDS", "_FOR_EACH", "_LABELLED", "_OF_EACH"), MATCHED),
     },
     "domain.redaction.lists": {
@@ -286,6 +286,12 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "_TELLING": SEARCHED,
         **dict.fromkeys(("_ESCAPE_END", "_NAME_BEFORE", "_NAME_BEHIND"), FIXED),
     },  # in 32 characters
+    "domain.redaction.generated": {
+        **dict.fromkeys(("BARE_STOP", "_ODD", "_WORDS", "_LETTERS", "_MADE_UP", "_ENDS"), SEARCHED),
+        **dict.fromkeys(("_CAPITAL", "_SMALL", "_DIGIT", "_SIGN"), SEARCHED),
+        **dict.fromkeys(("_WORD", "_UNCLOSED", "_CODE_BEHIND"), MATCHED),
+        **dict.fromkeys(("_JOINED_WORDS", "_OPENED"), WHOLE),
+    },
     "domain.redaction.kubernetes": {
         **dict.fromkeys(("_KIND", "_SECTION", "_PAIR", "_KEY"), WHOLE),
         **dict.fromkeys(("_KIND_OF_SECRET", "_FLOW_PAIR", "_COMMENT", "_JSON_START", "_JSON_TOKEN"), SEARCHED),
@@ -300,7 +306,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_DIGIT", "_LOWER", "_UPPER", "_SPECIAL", "_LETTER_OR_DIGIT", "_WORD_MARK"), SEARCHED),
         **dict.fromkeys(("_YOUR", "_SAME_CHARACTER", "_CHANGES", "_DIGIT_FOR_LETTER"), SEARCHED),
         **dict.fromkeys(("_CASE_CHANGE", "_TWO_CAPITALS"), SEARCHED),
-        **dict.fromkeys(("_CAPITALS_AND_NUMBER", "_JOINED_WORDS", "_HEX", "_ULID"), WHOLE),
+        **dict.fromkeys(("_CAPITALS_AND_NUMBER", "_HEX", "_ULID"), WHOLE),
         **dict.fromkeys(("_SYMBOL", "_SYMBOL_OF_NO_PATH", "_PART_OF_PATH", "_SIGN_IN_WORD", "_WORD_END"), SEARCHED),
         "BLOB_END": MATCHED,
         **dict.fromkeys(("_ID_OR_PLACE", "_BASE64_TEXT"), WHOLE),

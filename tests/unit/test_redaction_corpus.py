@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import random
+import re
+import string
 from pathlib import Path
 
 import pytest
@@ -26,7 +28,7 @@ from tests.support.pasted_credentials import (
 from tests.support.pasted_credentials import VALUES as PASTED_VALUES
 from tests.support.secret_corpus import SHAPES, clean_notes, documented, secrets, shaped
 from tests.support.secret_notes import CLEAN_TEXTS, PASSWORDS
-from tests.support.set_credentials import CHANGED, LISTS, SENTENCES, SET_NOTHING, STATEMENTS
+from tests.support.set_credentials import CHANGED, CHANGED_TO, LISTS, SENTENCES, SET_NOTHING, STATEMENTS
 from tests.support.told_credentials import (
     ASIDES,
     BEFORE_LABELS,
@@ -37,6 +39,7 @@ from tests.support.told_credentials import (
     OWNED,
     PARAMETERS,
     RELATIVE,
+    UNSIGNED,
     USED,
     UUID_KEYS,
 )
@@ -47,7 +50,10 @@ from tests.support.written_credentials import (
     CODES,
     CONTROLS_OF_CALLS,
     DEFAULTS,
+    DRAWN,
+    DRAWN_FORMS,
     FORMS,
+    NOT_DRAWN,
     NOTED,
     OTHERS,
     SHOWN,
@@ -295,6 +301,39 @@ def test_a_passphrase_of_joined_words_is_replaced_behind_the_name_of_a_password(
     assert [form for form in JOINED if value in redact(form % value).text] == []
 
 
+@pytest.mark.parametrize("value", DRAWN)
+def test_a_password_with_punctuation_is_replaced_whole_in_the_basic_forms(value: str) -> None:
+    assert len(DRAWN_FORMS) >= 20
+    for form in DRAWN_FORMS:
+        clean, kinds = Redactor().clean(form.replace("%s", value))
+        assert len(kinds) == 1, form
+        assert clean.rstrip(".") == form.replace("%s", f"[REDACTED:{kinds[0]}]").rstrip("."), form
+
+
+def test_code_with_the_punctuation_of_such_passwords_stays() -> None:
+    assert len(NOT_DRAWN) >= 20
+    assert [(text, clean) for text in NOT_DRAWN if (clean := Redactor().clean(text)[0]) != text] == []
+
+
+@pytest.mark.parametrize(("signs", "most"), [("!@#$%^&*", 0.01), ("()[]{},;.<>!-_", 0.05), (string.punctuation, 0.08)])
+def test_of_passwords_that_a_manager_draws_few_are_kept_whole_or_in_part(signs: str, most: float) -> None:
+    rng = random.Random(1)
+    kept = []
+    for form in DRAWN_FORMS:
+        before, after = form.split("%s")
+        quote = after[:1] or "\n"
+        for _ in range(50):
+            value = "".join(
+                rng.choice(string.ascii_letters + string.digits + signs) for _ in range(rng.randint(14, 20))
+            )
+            value = "".join(char for char in value if char not in quote and ("://" not in form or char not in "/@?#:"))
+            clean = redact(before + value + after).text
+            mark = clean.removeprefix(before).removesuffix(after)
+            if any(map(str.isalnum, re.sub(r"\[REDACTED:[a-z-]+\]", "", mark))):
+                kept.append((before + value + after, clean))
+    assert len(kept) <= most * 50 * len(DRAWN_FORMS), kept[:20]
+
+
 def test_random_values_beside_key_and_the_tokens_of_bots_are_replaced() -> None:
     """Values without a word for a secret beside them, and the argument of a format."""
     rng = random.Random(3)
@@ -356,6 +395,7 @@ def test_what_people_jot_down_is_replaced() -> None:
     "forms",
     [
         CLAUSES,
+        UNSIGNED,
         IN_MARKS,
         ASIDES,
         PARAMETERS,
@@ -371,6 +411,7 @@ def test_what_people_jot_down_is_replaced() -> None:
     ],
     ids=[
         "clauses",
+        "unsigned",
         "marked",
         "asides",
         "urls",
@@ -409,7 +450,7 @@ def test_a_password_that_a_statement_sets_is_replaced_whole_and_nothing_else() -
         )
 
 
-@pytest.mark.parametrize("forms", [LISTS, SENTENCES, CHANGED], ids=["lists", "sentences", "changed"])
+@pytest.mark.parametrize("forms", [LISTS, SENTENCES, CHANGED, CHANGED_TO], ids=["lists", "sentences", "changed", "new"])
 def test_each_secret_of_a_list_or_a_sentence_is_replaced_and_nothing_else(
     forms: list[tuple[str, tuple[str, ...]]],
 ) -> None:

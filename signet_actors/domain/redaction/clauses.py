@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
-from signet_actors.domain.redaction.named_values import ends_there, secret_end, trimmed_end
+from signet_actors.domain.redaction.generated import is_generated, whole_end
+from signet_actors.domain.redaction.named_values import ends_there, secret_end
 from signet_actors.domain.redaction.secret_names import (
     NAME_WORDS,
     NAMES_OF_SEVERAL,
@@ -63,15 +64,22 @@ _CHANGED: Final = {
     for only, names in _NAMES.items()
 }
 """What happened to a password, before its new value is told."""
-_HERE: Final = {
+_NO_OWNER: Final = (
+    "is|are|was|were|has|have|had|must|should|shall|can|may|might|will|be|to|in|into|with|by|via|from|as|and|or|not|no|if|when|see"
+    "|use[sd]?|using|than|version|release|commit|ticket|issue|branch|build|tag|ist|sind|war|wird|wurde|hat|mit|und|oder|siehe|aus"
+    "|nach|est|sont|sera|avec|et|ou|voir|dans|es|son|era|con|y|o|ver|en|hash|salt|digest|checksum|policy|rules?|field|form|page"
+    "|prompt|hint|reset|manager|column|length|algorithm|type|file|path|url|id|format|regex|host"
+)
+_OWNER: Final = rf"(?:[ ](?!(?:{_NO_OWNER})[ ])(?:[dl]['\u2019])?[\w.-]{{1,30}}){{1,5}}?"
+_BESIDE: Final = {
     only: compile_later(
-        r"(?:here['\u2019]?s|here\sis|hier\s?(?:ist|das|mein|unser)?|voici|voil(?:\u00e0|a\u0300|a)"
-        r"|aqu(?:\u00ed|i\u0301|i)\s(?:est(?:\u00e1|a\u0301|a)|tienes|va)|esta\ses)\s"
-        rf"(?:[\w-]{{1,20}}\s){{0,4}}?(?:[\w-]{{1,20}}-)?(?:{names})(?!\w)"
-        rf"(?:\s(?:{SAID[only].joiners})(?:\s[^\s:=,;()]{{1,30}}){{1,4}}?)?,?\s{_VALUE}"
+        rf"(?:(?<![a-z])|(?=pass))(?:(?:{names})[ ]"
+        rf"(?:for|of|on|at|f(?:\u00fc|u\u0308|ue)rs?|vo[mn]|zu[mr]|pour|de|du|para|del)"
+        rf"|(?:pw|psk|mdp)){_OWNER},?[ ]{_VALUE}"
     )
     for only, names in _NAMES.items()
 }
+"""The name of a password, whose it is, and its value, without a sign: ``password for the prod db …``."""
 _ASKS: Final = {
     only: compile_later(
         r"(?:ask(?:s|ed|ing)?|prompt(?:s|ed|ing)?|want(?:s|ed)?|needs?|requests?|requires?|fragt|gefragt|verlangt|will"
@@ -89,7 +97,6 @@ _BEGINNINGS_OF_DONE: Final = """
     cambi rotad renovad actualiz restablec
 """
 _DONE_MARKS: Final = tuple(_BEGINNINGS_OF_DONE.split())
-_HERE_MARKS: Final = ("here's", "here\u2019s", "heres", "here is", "hier", "voici", "voil", "aqu", "esta es")
 _ASK_MARKS: Final = (
     *("ask", "prompt", "want", "need", "request", "require", "fragt", "verlangt", "will ", "demande", "veut", "pide"),
     *("solicita", "pregunta"),
@@ -125,17 +132,22 @@ _LABELLED = compile_later(rf"{_AND}(?P<label>{_LABEL})\s?[:=]\s{{0,3}}{_VALUE}")
 _OF_EACH = compile_later(
     rf"{_AND}{_VALUE}[\"'`*]{{0,3}}(?:\s{_PLACE}\s{_LABEL}(?=[\s,;.!]|\Z)|\s?\([^()\n]{{1,30}}\))?"
 )
+_OF: Final = {
+    only: rf"(?:\s(?:{SAID[only].joiners}|{_IS_DONE}|{_DONE})(?:\s[^\s,;:=()]{{1,30}}){{0,8}}?)?"
+    for only in (True, False)
+}
+_FROM: Final = {"from", "von", "desde", "da"}
 _FROM_TO: Final = {
     only: compile_later(
-        rf"(?P<name>{words})(?:s|es)?(?!\w)(?P<of>(?:\s(?:{SAID[only].joiners}|{_IS_DONE}|{_DONE})(?:\s[^\s,;:=()]{{1,30}}){{0,8}}?)?)"
-        r"\s(?:from|von|vom|de|desde|da)\s[\"'`*\u201e\u201c]{0,3}(?P<from>[^\s\"'`*()<>,;\u201c\u201d]{4,64})[\"'`*\u201c\u201d]{0,3}"
-        r"\s(?:to|into|auf|in|zu|nach|\u00e0|en|a|por|par|per)\s[\"'`*\u201e\u201c]{0,3}(?P<to>[^\s\"'`*()<>,;\u201c\u201d]{1,64})"
+        rf"(?P<name>{words})(?:s|es)?(?!\w)(?:{_OF[only]}\s(?:from|von|vom|de|desde|da)\s[\"'`*\u201e\u201c]{{0,3}}"
+        rf"(?P<from>[^\s\"'`*()<>,;\u201c\u201d]{{4,64}})[\"'`*\u201c\u201d]{{0,3}}|(?P<of>{_OF[only]}))"
+        r"\s(?:(?P<sure>to|into|zu|\u00e0|a)|auf|in|nach|en|por|par|per)\s[\"'`*\u201e\u201c]{0,3}(?P<to>[^\s\"'`*()<>,;\u201c\u201d]{1,64})"
     )
     for only, words in NAME_WORDS.items()
 }
 _CHANGING = compile_later(
     r"(?<!\w)(?:chang|rotat|reset|switch|replac|renew|updat|modif|(?:ge)?(?:\u00e4|a\u0308|ae)nder|wechs|ersetz|(?:um)?(?:ge)?stell"
-    r"|setz|remplac|cambi|actualiz|reemplaz|sostitu|troc|alter)"
+    r"|(?:ge)?setz|set(?!\w)|mis(?!\w)|met(?:s|tre)?(?!\w)|pus[eo]|poner|remplac|cambi|actualiz|reemplaz|sostitu|troc|alter)"
 )
 """``change the password of the app user from … to …``"""
 _LABELS: Final = """
@@ -180,16 +192,20 @@ def values_of_several(plain: str, folded: str, names: Sequence[int]) -> Iterator
         if alone or len(values) > 1:
             yield from values
     for found in matches_at(_FROM_TO[only], folded, names):
+        if not found["from"] and not _FROM.isdisjoint(found["of"].split()):
+            continue
         password = is_password_name(found["name"])
         before, behind = max(0, found.start() - _BESIDE_CHANGE), found.end() + _BESIDE_CHANGE
-        if _CHANGING.search(folded, before, found.start("from")) or _CHANGING.search(folded, found.end(), behind):
-            for span in found.span("from"), found.span("to"):
-                start, end = span[0], secret_end(plain, *span)
-                if (is_signed_password if password else is_token)(plain[start:end]):
+        if _CHANGING.search(folded, before, found.start("to")) or _CHANGING.search(folded, found.end(), behind):
+            of_place = not (found["from"] or (found["sure"] and not found["of"]))
+            accept = (_is_told if of_place else is_signed_password) if password else is_token
+            for start, stop in {found.span("from"), found.span("to")} - {(-1, -1)}:
+                end = secret_end(plain, start, whole_end(plain, start, stop))
+                if accept(plain[start:end]):
                     yield "password" if password else "credential", start, end
 
 
-def values_in_clauses(plain: str, folded: str) -> Iterator[SecretSpan]:
+def values_in_clauses(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpan]:
     """Yield the passwords that the clause after their name tells, or that end the clause with their name."""
     only = folded.isascii()
     if only and not any(mark in folded for mark in PASSWORD_MARKS):
@@ -202,16 +218,19 @@ def values_in_clauses(plain: str, folded: str) -> Iterator[SecretSpan]:
         for found in windowed_matches(_ASKS[only], folded, _REACH):
             if end := _told_end(plain, found):
                 yield "password", found.start("value"), end
-    if any(mark in folded for mark in _HERE_MARKS):
-        for found in windowed_matches(_HERE[only], folded, _REACH):
-            start, end = found.span("value")
-            if is_dense(plain[start : trimmed_end(plain, start, end)]) and ends_there(plain, end):
-                yield "password", start, secret_end(plain, start, end)
+    for found in windowed_matches(_BESIDE[only], folded, _REACH) if has_digit(plain) and not joined else ():
+        if end := _told_end(plain, found):
+            yield "password", found.start("value"), end
 
 
 def _told_end(plain: str, found: re.Match[str]) -> int:
     """Return the end of the password that a clause ends with; 0 if it is none."""
     start, end = found.span("value")
-    end = secret_end(plain, start, end)
-    ends = ends_there(plain, found.end()) or _CLAUSE_ENDS.match(plain, found.end())
-    return end if ends and is_told_password(plain[start:end]) else 0
+    end = secret_end(plain, start, whole_end(plain, start, end))
+    behind = max(end, found.end())
+    ends = ends_there(plain, behind) or _CLAUSE_ENDS.match(plain, behind)
+    return end if ends and _is_told(plain[start:end]) else 0
+
+
+def _is_told(value: str) -> bool:
+    return is_told_password(value) or is_generated(value)

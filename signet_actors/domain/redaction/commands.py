@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
+from signet_actors.domain.redaction.generated import is_generated
 from signet_actors.domain.redaction.named_values import ends_there, secret_end, trimmed_end
 from signet_actors.domain.redaction.values import (
     SecretSpan,
@@ -263,7 +264,7 @@ _SESSION = compile_later(r"(?<![\w.\-])(?:sessionid|session|sid)=[\"']?(?P<value
 """The cookie of Django or Spring outside a header; the name or the id of a session may stand there, too."""
 
 COOKIE_MARKS: Final = ("cookie", "sess", "sid=", "srf", "connect.sid", ".aspx")
-_ADDRESS = compile_later(r"://[^\s/?#:@\"'<>]{0,128}+:([^\s/\"'<>]{1,2048})@(?=[^\s@])")
+_ADDRESS = compile_later(r"://[^\s/?#:@\"'<>]{0,128}+:(?:([^\s/\"'<>]{1,2048})|(?P<drawn>[!-~]{8,64}?))@(?=[^\s@])")
 _TOKEN_AS_USER = compile_later(
     r"://([A-Za-z0-9_-]{32,256}+)@(?![\w.-]{0,64}sentry)"
 )  # what Sentry's addresses hold is public
@@ -485,8 +486,9 @@ def cookies(plain: str, folded: str) -> Iterator[SecretSpan]:
 def address_passwords(plain: str) -> Iterator[SecretSpan]:
     """Yield the passwords in URLs: ``scheme://user:password@host``, ``scheme://token@host``."""
     for match in windowed_matches(_ADDRESS, plain, 4096):
-        start, end = match.span(1)
-        if is_url_password(plain[start : min(end, start + 256)]):
+        start, end = match.span("drawn" if match["drawn"] else 1)
+        value = plain[start : min(end, start + 256)]
+        if is_generated(value) or (not match["drawn"] and is_url_password(value)):
             yield "url-password", start, end
     for match in windowed_matches(_TOKEN_AS_USER, plain, _REACH):
         if has_digit(match[1]) and is_literal_secret(match[1]):

@@ -6,11 +6,13 @@ linear time.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
+from signet_actors.domain.redaction import generated
 from signet_actors.domain.redaction.literals import TYPE, WRAPPED
 from signet_actors.domain.redaction.secret_names import NAME_WORDS, SAID, Said, is_password_name, matches_at
 from signet_actors.domain.redaction.values import (
@@ -21,7 +23,6 @@ from signet_actors.domain.redaction.values import (
     is_dense,
     is_id_or_place,
     is_irregular,
-    is_joined_passphrase,
     is_literal_secret,
     is_option_value,
     is_passphrase,
@@ -112,7 +113,6 @@ _OPEN_QUOTE = compile_later(r"""(?P<escapes>\\{0,8}+)(?P<mark>["'`])(?:(?P=mark)
 _STOPS: Final = {mark: compile_later(rf"\s|(?<!\\){mark}") for mark in "\"'`"}
 _ESCAPED_STOPS: Final = {mark: compile_later(rf"\s|{mark}") for mark in "\"'`"}
 _ENTITY_STOP = compile_later(r"\s|&(?:quot|\#3[49]);")
-BARE_STOP = compile_later(r"""[\s"'`,;|<>\])}\u2018-\u201f\u00bb\u203a\u3000-\u9fff\uac00-\ud7a3]""")
 _END_OF_LINE = compile_later(r"[.,;)\]}\"'`*_~]{0,5}(?:</[a-z0-9]{1,10}>){0,3}[ \t|]{0,8}(?:[\r\n]|$)")
 _VALUE_ENDS = compile_later(
     r"[,;)\]}\u201c-\u201e\u00bb\u3000-\u9fff\uac00-\ud7a3]|</|[*_~]{1,3}[\s.,;]|[ \t]{1,8}(?:[(|/\u2013\u2014-]"
@@ -228,10 +228,9 @@ def named_values(plain: str, folded: str, names: Sequence[int], *, joined: bool)
             continue
         sign, said = name["sign"], name["said"] or (None if name["sign"] else name["s"])
         dashed = folded.find("--", max(0, begin - _CONTEXT_CHARS), begin) >= 0
-        opening = _OPEN_QUOTE.match(plain, start)
+        opening = None if generated.is_quote_of_value(plain, start) else _OPEN_QUOTE.match(plain, start)
         if opening is None and not run_start <= start < run_end:
-            stop = BARE_STOP.search(plain, start)
-            run_start, run_end = start, stop.start() if stop else len(plain)
+            run_start, run_end = start, generated.bare_end(plain, start)
             if not dashed and not may_be_value(plain, run_start, trimmed_end(plain, run_start, run_end)):
                 skip_until = run_end  # no part of the run has the characters that a value needs
                 continue
@@ -341,7 +340,7 @@ def named_values(plain: str, folded: str, names: Sequence[int], *, joined: bool)
             elif assigned:
                 accept = is_value
             elif sign == "/":
-                accept = _is_password_after_slash
+                accept = functools.partial(is_users_password, path=True)
                 until = end
             elif (bare or statement) and (
                 (until < end and password and is_word_and_number(plain[start:until]))
@@ -376,10 +375,13 @@ def named_values(plain: str, folded: str, names: Sequence[int], *, joined: bool)
             and (
                 accept(value)
                 or (
+                    password and generated.is_generated_at(plain, start, start + len(value), quoted=opening is not None)
+                )
+                or (
                     password
                     and (assigned or opening or (ends_line and not bare))
                     and sign not in _COMPARISONS
-                    and (is_symbol_password(value) or is_joined_passphrase(value))
+                    and (is_symbol_password(value) or generated.is_joined_passphrase(value))
                 )
             )
         ):
@@ -501,13 +503,9 @@ def ends_there(plain: str, end: int) -> bool:
     return _ends_line(plain, end) or _VALUE_ENDS.match(plain, end) is not None
 
 
-def _is_password_after_slash(value: str) -> bool:
-    return is_users_password(value, path=True)
-
-
 def _is_aside(plain: str, before: str, start: int) -> bool:
     """Return whether a name without a sign and its value at ``start`` are in brackets: ``(pw "…")``."""
-    stop = BARE_STOP.search(plain, start + 1)
+    stop = generated.BARE_STOP.search(plain, start + 1)
     return (
         stop is not None
         and _ASIDE_BEFORE.search(before) is not None

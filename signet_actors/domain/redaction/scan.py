@@ -232,7 +232,7 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from keys_by_last_part(plain, folded)
         yield from said_keys(plain, folded)
         yield from written_credentials.values_told_later(plain, folded)
-        yield from values_in_clauses(plain, folded)
+        yield from values_in_clauses(plain, folded, joined=joined)
         yield from values_of_several(plain, folded, names)
         if plain.count("-") >= _UUID_HYPHENS:
             yield from written_credentials.uuid_keys(folded)

@@ -46,7 +46,7 @@ LANGUAGES: Final = {
     "German": Language(
         "passwort kennwort zugangscode wlan-schlüssel wlan·schlüssel netzwerkschlüssel",
         "ist war wurde lautet heißt heisst jetzt",
-        "für von vom zum zur im am der des ab seit",
+        "für fürs von vom zum zur im am der des ab seit",
     ),
     "French": Language(
         "mdp mot·de·passe mot·de·passe·d'application passe mot·secret code·secret code·wifi clé·wifi clé·wi-fi clé·wpa",

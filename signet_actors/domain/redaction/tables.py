@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
+from signet_actors.domain.redaction.generated import is_generated
 from signet_actors.domain.redaction.secret_names import NAME_WORDS, is_password_name
 from signet_actors.domain.redaction.values import (
     MAX_CHECKED_CHARS,
@@ -141,11 +142,11 @@ def _values_of_columns(
         user, slash, rest = value.rpartition(_PAIR)
         if slash and not any(char.isspace() for char in user.strip() + rest):
             value, start = rest, start + len(value) - len(rest)
-            found = is_spoken_password(value) or is_symbol_password(value)
+            found = is_spoken_password(value) or is_symbol_password(value) or is_generated(value)
         elif any(char.isspace() for char in value):
             found = is_passphrase(value) if password and quoted else is_password_with_blanks(value.split(" "))
         elif password:
-            found = is_spoken_password(value) or is_symbol_password(value)
+            found = is_spoken_password(value) or is_symbol_password(value) or is_generated(value)
         else:
             found = is_signed_credential(value)
         if found or (password and quoted is not None and is_password_of_parts(value)):

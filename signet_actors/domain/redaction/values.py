@@ -80,21 +80,7 @@ _TEXT_ABOUT_PASSWORDS: Final = """
     contener debe es incorrecta letras menos obligatoria por repita tener tu
 """
 _CAPITALS_AND_NUMBER = compile_later(r"[A-Z][a-z]{2,11}(?:[-_.][A-Z][a-z]{2,11}){1,4}[-_.]\d{2,6}")
-_JOINED_WORDS = compile_later(r"[A-Za-z][a-z]{2,8}(?:-[A-Za-z][a-z]{2,8}){3,9}")
-_LEAST_HYPHENS: Final = 3
-_NAMING: Final = """
-    about account admin and api app are ask auth available banner base button cache change changed check cluster config
-    confirm container credential credentials creds current data database default demo dev disabled empty enabled enter
-    env example expired field file first for forgot form free from generated get group hash here hidden hide host image
-    infra init input instance internal item job key keys label last length link local login main manager master max
-    migration min mount must need never new next node none not note now old one only optional page path per pod policy
-    prod production project read ref replace required reset root rotate rules same sample secret secrets see
-    server service session set shared show some staging store stored strength system team test text that the then this
-    toggle token two type unset use user users validation value vault version volume was web will with word words write
-    you your password passwords passwd passphrase
-"""
-_OF_NAMES: Final = frozenset(_NAMING.split())
-"""Words of names of things, of placeholders and of sentences that hyphens join; a password of them is not found."""
+_LEAST_SIGNS: Final = 3
 _WORDS_ABOUT_PASSWORDS: Final = frozenset(_TEXT_ABOUT_PASSWORDS.split())
 """Words of messages about passwords. A passphrase in lower case contains none of them."""
 _MOST_OF_PASSWORD: Final = 4
@@ -451,11 +437,6 @@ def is_symbol_password(value: str) -> bool:
     return value[0] in "@#$" and is_value(value[1:]) and _AFTER_SYMBOL.fullmatch(value) is None
 
 
-def is_joined_passphrase(value: str) -> bool:
-    """Return whether ``value`` is made of words as a password manager joins them: ``gravel-tumbler-oxide-lantern``."""
-    return _JOINED_WORDS.fullmatch(value) is not None and _OF_NAMES.isdisjoint(value.lower().split("-"))
-
-
 def is_passphrase(value: str) -> bool:
     """Return whether quoted words are a passphrase and not a message about passwords."""
     words = value.split(" ")
@@ -514,7 +495,9 @@ def is_seed_phrase(value: str) -> bool:
 
 def may_be_value(text: str, start: int, end: int) -> bool:
     """Return whether ``text[start:end]``, or any part of it, has the characters that a value needs."""
-    if _DIGIT.search(text, start, end) or text.count("-", start, end) >= _LEAST_HYPHENS:
+    if _DIGIT.search(text, start, end) or text.count("-", start, end) >= _LEAST_SIGNS:
+        return True
+    if len(_SPECIAL.findall(text, start, end)) >= _LEAST_SIGNS:
         return True
     if _UPPER.search(text, start, end) is None or _LOWER.search(text, start, end) is None:
         return has_random_letters(text, start, end)

@@ -15,15 +15,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
+from signet_actors.domain.redaction.generated import BARE_STOP
 from signet_actors.domain.redaction.letter_pairs import groups_of_four
-from signet_actors.domain.redaction.named_values import (
-    BARE_STOP,
-    CLOSE,
-    TAG,
-    ends_there,
-    secret_end,
-    trimmed_end,
-)
+from signet_actors.domain.redaction.named_values import CLOSE, TAG, ends_there, secret_end, trimmed_end
 from signet_actors.domain.redaction.secret_names import (
     ACCOUNTS,
     LANGUAGES,
