@@ -249,7 +249,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "domain.redaction.labelled_values": {
         **dict.fromkeys(("_VARIABLE", "_MANAGED", "_OF_PARTS", "_LABEL", "_SECTION", "_LIST", "_INSERT"), SEARCHED),
-        **dict.fromkeys(("_ALIAS", "_ANCHOR", "_ASKED", "_SAID_KEY", "_BRACED", "_ASKS"), SEARCHED),
+        **dict.fromkeys(("_ALIAS", "_ANCHOR", "_ASKED", "_SAID_KEY", "_SERVICE_KEY", "_BRACED", "_ASKS"), SEARCHED),
         **dict.fromkeys(("_VALUE_FIRST", "_CHANGED", "_NAMED_BEFORE", "_SHOWN"), SEARCHED),
         **dict.fromkeys(("_ENTRY", "_ITEM", "_SQL_PART", "_ANSWERS"), MATCHED),
         **dict.fromkeys(("_COLUMN", "_TOKEN"), WHOLE),

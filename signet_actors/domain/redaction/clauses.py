@@ -84,7 +84,7 @@ _ASKS: Final = {
     only: compile_later(
         r"(?:ask(?:s|ed|ing)?|prompt(?:s|ed|ing)?|want(?:s|ed)?|needs?|requests?|requires?|fragt|gefragt|verlangt|will"
         r"|demande|veut|pide|piden|solicita|pregunta)\s"
-        rf"[^\n.;:]{{0,40}}?(?<![a-z])(?:{names})(?!\w)[^\n.,;:]{{0,30}}?\s?(?:[,;:.\u2013\u2014-]{{1,2}}|\s(?:and|so|und|et|y))\s"
+        rf"[^\n.;:]{{0,40}}?(?<![a-z])(?:{names})(?!\w)[^\n.,;:]{{0,30}}?\s?(?:[,;:.\u2013\u2014-]{{1,2}}|\s(?:and|so|und|et|y))?\s"
         r"(?:(?:just|then|please|so|simply|you\scan|dann|einfach|bitte|alors|simplement|luego|entonces)\s){0,2}"
         r"(?:enter|use|type|give\sit|put|paste|answer|try|it['\u2019]s|gib|nimm|benutze|verwende|tippe|tape|saisis|saisir|entre|mets"
         rf"|utilise|pon|usa|escribe|introduce|mete|ingresa)\s(?:in\s)?{_VALUE}"
@@ -133,7 +133,7 @@ _OF_EACH = compile_later(
     rf"{_AND}{_VALUE}[\"'`*]{{0,3}}(?:\s{_PLACE}\s{_LABEL}(?=[\s,;.!]|\Z)|\s?\([^()\n]{{1,30}}\))?"
 )
 _OF: Final = {
-    only: rf"(?:\s(?:{SAID[only].joiners}|{_IS_DONE}|{_DONE})(?:\s[^\s,;:=()]{{1,30}}){{0,8}}?)?"
+    only: rf"(?:\s(?:{SAID[only].joiners}|{_IS_DONE}|{_DONE}|haben?|hab|hat)(?:\s[^\s,;:=()]{{1,30}}){{0,8}}?)?"
     for only in (True, False)
 }
 _FROM: Final = {"from", "von", "desde", "da"}

@@ -57,6 +57,12 @@ _SAID_KEY = compile_later(
     r"key(?:\sfor\s[^\s:=]{1,30}(?:\s[^\s:=]{1,30}){0,2}?)?[*_]{0,2}(?P<sign>\sis:?|\s?[:=,\u2014\u2192-]|(?=\s))"
     r"\s{1,3}[\"'`*]{0,3}(?P<value>[^\s\"'`,;()*]{10,256})"
 )
+_SERVICE_KEY = compile_later(
+    rf"(?<![\w-])(?!(?:{_PUBLIC}|redis|memcached?|s3|gcs|etag|commit|bucket|blob|file|document|md5|sha\d{{0,3}})\s)(?P<owner>[a-z][\w.-]{{2,29}})"
+    r"\skey[*_]{0,2}(?:\sis:?|\s?[:=\u2192]|\sist:?)\s{1,3}[\"'`*]{0,3}(?P<value>[0-9a-f]{32}(?:[0-9a-f]{32})?)(?![\w-])"
+)
+"""The key of a service in hexadecimal digits: ``OpenWeather key: …``, ``prod key: …``."""
+_PLACES: Final = ("prod", "production", "staging", "live", "dev", "test", "sandbox")
 _QUESTION: Final = {
     only: (
         rf"(?:(?<![a-z0-9-])(?:{NAME_WORDS[only]}|keys?|pins?)(?![a-z0-9_-])(?:[^\n.?\uff1f]|\.(?=\S)){{0,80}}"
@@ -258,6 +264,9 @@ def said_keys(plain: str, folded: str) -> Iterator[SecretSpan]:
             opens = _opens_something(value) if found["given"] else is_random(value)
         if opens:
             yield "credential", start, end
+    for found in windowed_matches(_SERVICE_KEY, folded, _REACH) if " key" in folded else ():
+        if plain[found.start("owner")].isupper() or found["owner"] in _PLACES:
+            yield "credential", *found.span("value")
     asks = "?" in plain or "\uff1f" in plain or "\n" in plain
     for found in windowed_matches(_ASKED[folded.isascii()], folded, _REACH) if asks else ():
         if end := _answer_end(plain, *found.span("value")):

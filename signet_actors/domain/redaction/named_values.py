@@ -84,7 +84,7 @@ def _name_pattern(words: str, said: Said) -> str:
             [ ](?:(?:f\u00fcr|for|of|vom|de|du|del|der)[ ](?:(?:das|den|the|la|le|el)[ ])?)?
             (?:wi-?fi|wlan|root|admin|sudo|ssh|router|routeur)\b)?
         {CLOSE}(?>(?:[ ]?\[(?:\d{{0,4}}|none|\*{{4,20}}\w{{0,4}})\])?)
-        (?>(?:[ ]\([^()\r\n]{{1,40}}\)(?=\s?[:=]))?)(?>(?:{TYPE})?)
+        (?>(?:[ ]\([^()\r\n]{{1,80}}\)(?=\s?[:=]))?)(?>(?:{TYPE})?)
         \s{{0,40}}+
         (?:(?P<sign>(?:\?\??|\|\|)=|\?\?(?=\s?["'`])|:-(?=[^\s}}]{{4,256}}\}})|:=|=>|={{2}}>|={{1,3}}+|!==?|:(?!:)|(?<=\s)value=|(?<=["'])/?>|-{{1,2}}>
             | [\u2190-\u21ff\u27f0-\u27ff\u2794-\u27be\u25b6\u25ba]|[._]{{3,40}}|\u2026
@@ -99,7 +99,8 @@ def _name_pattern(words: str, said: Said) -> str:
             | (?<=\s)[(\[](?:(?:{_ADVERBS}|value|default):?(?=\s))?|[\u3010\u300c\u300e\u300a]
             | {said.glued})
           | (?:(?<=\s)|,\s(?=c'est\s))(?P<said>(?:(?:{said.verbs})(?:\s(?:{_ADVERBS}))?
-            | (?(owner)(?:to|with)(?!\s[^\s:=]{{1,30}}[:=])|(?:to|as|with))):?)(?=\s) | (?(owner)(?!)|(?<=[\s>])))
+            | (?(owner)(?:to|with)(?!\s[^\s:=]{{1,30}}[:=])|(?:to|as|with)))(?:\s?:)?)(?=\s)
+          | (?(owner)(?!)|(?<=[\s>])))
         :?(?>(?:{_EMPHASIS}(?=\s))?)\s{{0,40}}+(?>(?:{_COMMENT})?){WRAPPED}
         (?>(?:(?:{TAG}|\|(?=[ ])|[-+*\u2022](?=[ ][^\s-])|[`~]{{3}}[\w-]{{0,12}}(?=\s)|[|>][-+]?(?=\s{{0,9}}\n)|``(?!`)
             | {_YAML_PROPERTY}

@@ -100,6 +100,7 @@ KEY_OWNERS: Final = (
 """``key`` alone is the name of anything; after one of these it names a credential."""
 PAIR_WORDS: Final = """
     creds cred credentials credential login·data login·details login logins log-in signin sign-in account
+    basic·auth basic-auth basicauth htaccess htpasswd
     zugangsdaten anmeldedaten logindaten
     identifiants identifiant credenciales credenciais credenziali inloggegevens dane·logowania giriş·bilgileri
     user/pass user/password user/pw username/password id/pw id/pass login/password login/pass benutzer/passwort

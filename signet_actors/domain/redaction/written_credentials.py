@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
-from signet_actors.domain.redaction.generated import BARE_STOP
+from signet_actors.domain.redaction.generated import BARE_STOP, is_generated, whole_end
 from signet_actors.domain.redaction.letter_pairs import groups_of_four
 from signet_actors.domain.redaction.named_values import CLOSE, TAG, ends_there, secret_end, trimmed_end
 from signet_actors.domain.redaction.secret_names import (
@@ -143,6 +143,7 @@ _DONE: Final = (
     r"|committed|pushed|published|posted|printed|logged|lost|expired|invalid(?:ated)?|disabled|wrong|rejected|blocked|ge\u00e4ndert"
     r"|geleakt|zur\u00fcckgesetzt|erneuert|rotiert|ersetzt|abgelaufen|chang\u00e9e?|r\u00e9initialis\u00e9e?|renouvel\u00e9e?|expir\u00e9e?"
     r"|cambiad[oa]|filtrad[oa]|rotad[oa]|caducad[oa]|renovad[oa]"
+    r"|generated|created|issued|assigned|generiert|erzeugt|erstellt|vergeben|g\u00e9n\u00e9r\u00e9e?|cr\u00e9\u00e9e?|generad[oa]|cread[oa]"
 )
 _NEW: Final = (
     r"(?:new|old|former|current|updated|correct|right|actual|real|neue[sr]?|alte[sr]?|aktuelle[sr]?|nouveau|nouvelle|ancien(?:ne)?"
@@ -150,11 +151,12 @@ _NEW: Final = (
 )
 _TOLD_LATER = compile_later(
     rf"(?<![\w-])(?:(?:{_DONE})(?:\s[^\s:=(]{{1,20}}){{0,4}}?|{_NEW}|it|neu|nouveau){_SAYS}{_BESIDE}"
-    r"(?P<value>[^\s\"'`*()<>]{6,255})"
+    r"(?=[^\s]{6})(?P<value>[^\s\"'`*()<>]{1,255})"
 )
 """What is said of a secret stands between its name and its value: ``The key was leaked: …``, ``… New one: …``."""
 _NAMED = {only: compile_later(rf"(?<![a-z])(?:{NAME_WORDS[only]}|key|pat)s?(?!\w)") for only in (True, False)}
 _BEFORE_TOLD: Final = 160
+_LEAST_CHARS: Final = 6
 _COPULAS: Final = (
     *(" is ", " was ", " as ", " at ", " when ", " if ", " where ", " ist ", " war ", " als ", " est ", " es "),
     *(" como ", " \xe9 ", " \xe8 "),
@@ -416,9 +418,11 @@ def values_told_later(plain: str, folded: str) -> Iterator[SecretSpan]:
     """Yield the values of ``the token was leaked: …`` and ``the password was changed. The new one is …``."""
     for found in windowed_matches(_TOLD_LATER, folded, _REACH):
         start, end = found.span("value")
-        end = secret_end(plain, start, end)
+        end = secret_end(plain, start, whole_end(plain, start, end))
         value = plain[start : trimmed_end(plain, start, end)]
-        sure = is_token(value)
+        sure = is_token(value) or is_generated(value)
+        if end - start < _LEAST_CHARS:
+            continue
         if not sure and not (is_users_password(plain[start:end], path=False) or is_signed_credential(value)):
             continue
         before = folded[max(0, found.start() - _BEFORE_TOLD) : found.start()]
