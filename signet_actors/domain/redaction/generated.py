@@ -48,7 +48,7 @@ _OF_NAMES: Final = frozenset(_NAMING.split())
 _MADE_UP = compile_later(
     r"\w{4}\|\w{4}|\)\$[\"']|[\])]\{\d|\A[A-Za-z]{0,2}[\"'].{0,64}[\"']|\$[\w-]{1,12}\$|\[REDACTED|://|\*\*\*|\.\.\.|\{[a-zA-Z_.]{2,64}\}|\$\{\w|%\(\w"
     r"|</?(?:[a-z]\w{0,15}|[A-Z][a-z]\w{4,15})>|\w\.[A-Za-z][a-z]{2}|[\w)\]]\[\w{1,2}\]|[=-]>|[aA]-[zZ]|0-9|\(\?[:=!<P]|\\[wdsWDSbnu]|@v?\d{1,5}\.\d"
-    r"|(?<![A-Za-z0-9])[A-Za-z]?[a-z_]{4,30}+(?:[A-Z][a-z]{2,20}+){0,4}+\d?[(\[=]"
+    r"|(?<![A-Za-z0-9])[A-Za-z]?[a-z_]{4,30}+(?>(?:[A-Z][a-z]{2,20}+){0,4})\d?[(\[=]"
 )
 """A hash, a mark, an address, a template, a pattern, a version or a call."""
 _OPENING: Final = "[({<"
