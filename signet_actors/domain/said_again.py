@@ -265,7 +265,7 @@ def _stating(sentences: Sequence[str], told: Sequence[Statement], before: str, f
 
 
 def _clauses(sentence: str) -> list[Statement]:
-    """Return what the clauses of a sentence say that are long enough to state something."""
+    """Return what each clause of a sentence says; nothing of a list."""
     clauses = _CLAUSE.split(sentence)
     return [] if len(clauses) > _MOST_CLAUSES else [_statement(each) for each in clauses]
 

@@ -1,4 +1,4 @@
-"""Whether a prompt orders work, and which of its words tell on what.
+"""Whether a prompt orders work, and which of its words tell what the work is about.
 
 "Add a button to delete a row" is about rows, not about what was added and deleted before.
 
@@ -11,7 +11,7 @@ from typing import Final
 
 from signet_actors.domain.query_words import words_of
 
-_BEFORE_IT: Final = """
+_POLITE_WORDS: Final = """
     please now then also and ok okay next first great good thanks can could would will you we let lets s us just i
     want need to bitte kannst könntest du mal jetzt dann auch noch und wir lass uns peux tu maintenant et puis puedes
     por favor ahora y
@@ -37,7 +37,7 @@ _THINGS: Final = """
 """What nearly every order of work is about."""
 _COMMON: Final = frozenset(f"{_ACTS} {_THINGS}".split())
 _VERBS: Final = frozenset(_ACTS.split())
-_POLITE: Final = frozenset(_BEFORE_IT.split())
+_POLITE: Final = frozenset(_POLITE_WORDS.split())
 _ENDINGS: Final = ("ing", "es", "ed", "s", "d")
 
 
@@ -46,7 +46,7 @@ def orders_work(prompt: str) -> bool:
     return next((word for word in words_of(prompt) if word not in _POLITE), "") in _VERBS
 
 
-def tells_on_what(word: str) -> bool:
+def tells_subject(word: str) -> bool:
     """Return whether a word of such a prompt tells what the work is about, in any of its forms."""
     forms = {word, *(word.removesuffix(ending) for ending in _ENDINGS)}
     return _COMMON.isdisjoint(forms | {f"{form}e" for form in forms})

@@ -24,7 +24,7 @@ from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
 from signet_actors.domain.temporal.change import Subject, shared, speaks_of_change, subject_of
 from signet_actors.domain.transcripts.excerpts import exchange
 from signet_actors.domain.transcripts.unanswered import tells_nothing
-from signet_actors.domain.work_orders import orders_work, tells_on_what
+from signet_actors.domain.work_orders import orders_work, tells_subject
 from signet_actors.domain.written_forms import compound_parts
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import Recall, Recalled, RecalledRow, StageTiming
@@ -241,6 +241,7 @@ def _with_change(
     what used it. ``find`` returns the turns that match an expression.
     """
 
+    @cache
     def is_rare(word: str) -> bool:
         return len(word) >= _NAME_CHARS and not stored.is_in_more_turns(snapshot, phrase_expression(word), RARE)
 
@@ -290,7 +291,7 @@ def _subject(prompt: str, weights: Mapping[str, float]) -> Mapping[str, float]:
     If a prompt asks what was left to do, or orders work, without such words.
     """
     if orders_work(prompt):
-        return {term: weight for term, weight in weights.items() if tells_on_what(_itself(term).strip('"'))}
+        return {term: weight for term, weight in weights.items() if tells_subject(_itself(term).strip('"'))}
     others = {term: weight for term, weight in weights.items() if _itself(term).strip('"') not in _LEFT}
     named = {term: weight for term, weight in others.items() if _is_name(term)}
     return weights if len(others) == len(weights) else named or others

@@ -1,11 +1,11 @@
-"""Which prompts order work, and which of their words tell on what. Source: docs/guides/hooks.md "Each prompt"."""
+"""Which prompts order work, and which words tell what it is about. Source: docs/guides/hooks.md "Each prompt"."""
 
 from __future__ import annotations
 
 import pytest
 
 from signet_actors.domain.query_words import words_of
-from signet_actors.domain.work_orders import orders_work, tells_on_what
+from signet_actors.domain.work_orders import orders_work, tells_subject
 
 ORDERS = {
     "please review my changes": ["please", "my"],
@@ -35,7 +35,7 @@ OTHERS = (
 @pytest.mark.parametrize("prompt", ORDERS)
 def test_an_order_is_about_what_is_not_in_every_order(prompt: str) -> None:
     assert orders_work(prompt)
-    assert [word for word in words_of(prompt) if tells_on_what(word)] == ORDERS[prompt]
+    assert [word for word in words_of(prompt) if tells_subject(word)] == ORDERS[prompt]
 
 
 @pytest.mark.parametrize("prompt", OTHERS)

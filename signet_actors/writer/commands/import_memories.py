@@ -6,7 +6,7 @@ Source: docs/performance.md "Write targets" (bulk import); docs/decisions.md 3-5
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from signet_actors.domain.normalization import content_hash
 from signet_actors.domain.said_again import says_no_more, statement_of
@@ -131,7 +131,7 @@ def _says_forgotten(context: CommandContext, line: ImportLine) -> bool:
     return any(says_no_more(line.memory.content, statement_of(text)) for text in forgotten)
 
 
-def _former(line: ImportLine, first: str) -> tuple[Any, str, str, str]:
+def _former(line: ImportLine, first: str) -> tuple[memory_rows.Scope, str, str, str]:
     """Return what names the former texts of the line: scope, beginning of the source id, source id, path."""
     memory = line.memory
     return memories.same_scope(memory), first, str(memory.source_id), str(memory.source_path)
