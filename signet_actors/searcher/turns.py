@@ -120,8 +120,7 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
         units = [_exchange(snapshot, turn) for turn in turns]
         ranked = _ranked(snapshot, command, measure.extent, weights, turns, units)
         if of_prompt and ranked:
-            find = partial(stored.best_turns, snapshot, query)
-            ranked = _with_change(snapshot, ranked, turns, find, said)
+            ranked = _with_change(snapshot, query, ranked, turns, said)
         terms = match_terms(command.query)
         words = (*terms.phrases, *terms.pairs)
         given = ranked if of_prompt else ranked[:free]
@@ -230,20 +229,23 @@ def _ranked(
 
 def _with_change(
     snapshot: Snapshot,
+    query: SearchSessions,
     ranked: list[_Ranked],
     turns: Sequence[FoundTurn],
-    find: Callable[[str], list[FoundTurn]],
     said: Callable[[FoundTurn], list[Said]],
 ) -> list[_Ranked]:
     """Return the turns with the latest one that tells that something of the first one has changed, as the second.
 
     It has less of the prompt: "the freeze got postponed" does not say what kind of freeze, and "we dropped Auth0" not
-    what used it. ``find`` returns the turns that match an expression.
+    what used it. What other agents and projects say often may be rare here.
     """
 
     @cache
     def is_rare(word: str) -> bool:
-        return len(word) >= _NAME_CHARS and not stored.is_in_more_turns(snapshot, phrase_expression(word), RARE)
+        expression = phrase_expression(word)
+        if len(word) < _NAME_CHARS or stored.is_in_more_turns(snapshot, expression, FREQUENT):
+            return False
+        return not stored.is_in_more_found(snapshot, query, expression, RARE)
 
     def subject(turn: FoundTurn) -> Subject:
         return subject_of(" ".join(text for _, text, _ in said(turn)))
@@ -253,7 +255,7 @@ def _with_change(
     about = subject(first)
     names = [phrase_expression(word) for stem, word in about.words.items() if stem in about.names and is_rare(word)]
     if names:
-        turns = [*turns, *find(" OR ".join(names[:MOST_TERMS]))]
+        turns = [*turns, *stored.best_turns(snapshot, query, " OR ".join(names[:MOST_TERMS]))]
     later = [turn for turn in turns if given.isdisjoint(_exchange(snapshot, turn)) and _moment(turn) > _moment(first)]
     for turn in sorted(later, key=_moment, reverse=True)[:_COMPARED]:
         if speaks_of_change(" ".join(text for _, text, _ in said(turn))):

@@ -74,14 +74,14 @@ SAME_WORK = {
 }
 
 
-def told(room: Client, when: datetime, turns: Sequence[tuple[str, str]]) -> None:
+def told(room: Client, when: datetime, turns: Sequence[tuple[str, str]], project: str = PROJECT) -> None:
     """Store a session with these prompts and answers, a minute apart."""
     said = [(role, text) for each in turns for role, text in zip(("user", "assistant"), each, strict=True)]
     lines = [
         json.dumps({"role": role, "content": text, "timestamp": (when + timedelta(minutes=at)).isoformat()})
         for at, (role, text) in enumerate(said)
     ]
-    body = {"harness": "claude-code", "project": PROJECT, "sessionKey": f"work-{next(KEYS)}", "reason": "logout"}
+    body = {"harness": "claude-code", "project": project, "sessionKey": f"work-{next(KEYS)}", "reason": "logout"}
     room.post("/api/hooks/session-end", {**body, "transcript": "\n".join(lines)}).ok()
 
 
@@ -133,6 +133,20 @@ def test_what_a_later_session_changed_is_given_beside_what_was_said_of_it(
         if not apart:
             told(room, when, turns)
     assert [(question, text) for _, later, question in CHANGES if later not in (text := given(room, question))] == []
+
+
+@pytest.mark.parametrize("is_other_agent", [True, False], ids=["another agent", "another project"])
+def test_what_others_say_often_does_not_hide_what_was_changed(
+    empty_rooms: Callable[[], Client], is_other_agent: bool
+) -> None:
+    room = empty_rooms()
+    other, project = (empty_rooms(), PROJECT) if is_other_agent else (room, "/home/ada/mole")
+    for day in range(1, 13):
+        turns = [(f"The staging of chapter {day} has props in Dublin {day}", "Noted.")]
+        told(other, datetime(2026, 2, day, 9, tzinfo=UTC), turns, project)
+    told(room, datetime(2026, 3, 1, 9, tzinfo=UTC), [("The staging cluster is in Frankfurt", "Noted.")])
+    told(room, datetime(2026, 3, 8, 9, tzinfo=UTC), [("staging was moved to Dublin", "Done.")])
+    assert "staging was moved to Dublin" in given(room, "where is the staging cluster?")
 
 
 def test_a_later_change_of_something_else_is_not_given(empty_rooms: Callable[[], Client]) -> None:

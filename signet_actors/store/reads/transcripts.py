@@ -95,7 +95,7 @@ _FOUND: Final = (
 
 _MATCHES: Final = "SELECT 1 FROM {} AND u.seq = :turn"
 _ANY: Final = "SELECT 1 FROM session_transcripts LIMIT 1"
-_ONE_MORE: Final = "SELECT 1 FROM {} LIMIT 1 OFFSET :most"
+_ONE_MORE: Final = "SELECT 1 FROM {} AND {} LIMIT 1 OFFSET :most"
 
 
 class Span(NamedTuple):
@@ -160,7 +160,7 @@ def turns_after(
 
 def best_turns(snapshot: Snapshot, query: SearchSessions, expression: str, *, places: int = 1) -> list[FoundTurn]:
     """Return the best turns, at most ``places`` of each readable session that the query admits, best first."""
-    where, bindings = conjunction((_LIVE, {}), readable_in_any_scope(snapshot, query.read.agent_id), _filters(query))
+    where, bindings = _found_by(snapshot, query)
     found = _best(snapshot, where, bindings, expression, query.limit, places)
     rows = (snapshot.one(_FOUND, {"turn": turn}) for _, turn in found)
     return [FoundTurn(*row) for row in rows if row is not None]
@@ -173,8 +173,15 @@ def is_any_kept(snapshot: Snapshot) -> bool:
 
 def is_in_more_turns(snapshot: Snapshot, expression: str, most: int) -> bool:
     """Return True if more than ``most`` turns have what the expression asks for."""
-    sql = _ONE_MORE.format(snapshot.dialect.turn_search.source)
+    sql = _ONE_MORE.format(snapshot.dialect.turn_search.source, "1 = 1")
     return snapshot.one(sql, {"match": expression, "most": most}) is not None
+
+
+def is_in_more_found(snapshot: Snapshot, query: SearchSessions, expression: str, most: int) -> bool:
+    """Return True if more than ``most`` turns that the query may find have what the expression asks for."""
+    where, bindings = _found_by(snapshot, query)
+    sql = _ONE_MORE.format(snapshot.dialect.turn_search.source, where)
+    return snapshot.one(sql, {**bindings, "match": expression, "most": most}) is not None
 
 
 def turn_matches(snapshot: Snapshot, turn: int, expression: str) -> bool:
@@ -285,6 +292,10 @@ def last_turns(
     if prompt is not None and rows and first <= prompt < rows[-1][0]:
         rows += snapshot.rows(_TURNS_FROM, {"transcript": transcript, "turn": prompt, "count": 1})
     return [TranscriptTurn(seq, role, content, said_at, bool(cont)) for seq, role, content, said_at, cont in rows[::-1]]
+
+
+def _found_by(snapshot: Snapshot, query: SearchSessions) -> tuple[str, dict[str, Any]]:
+    return conjunction((_LIVE, {}), readable_in_any_scope(snapshot, query.read.agent_id), _filters(query))
 
 
 def _filters(query: SearchSessions) -> tuple[str, dict[str, Any]]:
