@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from signet_actors.runtime.socket_uids import SOCKET_CLOSED, listener_uids, peer_uid
+from signet_actors.runtime.socket_uids import SOCKET_CLOSED, End, listener_uids, netlink_uid, peer_uid
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 LISTENS = (
@@ -76,19 +78,56 @@ def test_without_a_table_or_an_entry_the_owner_is_unknown(tmp_path: Path) -> Non
     assert peer_uid(CLIENT, SERVER, (table(tmp_path),)) is None
 
 
-@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
-def test_a_real_connection_is_this_user_s(family: socket.AddressFamily) -> None:
-    host = "127.0.0.1" if family is socket.AF_INET else "::1"
+@pytest.mark.parametrize(
+    ("listens_at", "connects_to"), [("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("::", "::ffff:127.0.0.1")]
+)
+@pytest.mark.parametrize("uid_of", [peer_uid, netlink_uid])
+def test_a_real_connection_is_this_user_s(
+    uid_of: Callable[[End, End], int | None], listens_at: str, connects_to: str
+) -> None:
+    family = socket.AF_INET6 if ":" in listens_at else socket.AF_INET
     with (
-        socket.create_server((host, 0), family=family) as listener,
-        socket.create_connection(listener.getsockname()[:2]) as client,
+        socket.create_server((listens_at, 0), family=family, dualstack_ipv6=listens_at == "::") as listener,
+        socket.socket(family) as client,
     ):
+        client.connect((connects_to, listener.getsockname()[1]))
         server, _ = listener.accept()
         with server:
             ends = client.getsockname()[:2], server.getsockname()[:2]
-            assert peer_uid(*ends) == os.geteuid()
+            assert uid_of(*ends) == os.geteuid()
+            client.shutdown(socket.SHUT_WR)
+            assert uid_of(*ends) == os.geteuid()
             client.close()
-            assert peer_uid(*ends) == SOCKET_CLOSED
+            assert uid_of(*ends) == SOCKET_CLOSED
+
+
+def test_netlink_names_the_other_user_of_a_connection_and_nobody_once_it_has_exited() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can start a program of another user")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        become = "import os, socket, sys; os.setgroups([]); os.setgid(65534); os.setuid(65534); c = socket.socket()"
+        program = f"{become}; c.connect({listener.getsockname()!r}); sys.stdin.read()"
+        with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE) as other:
+            assert other.stdin is not None
+            server, client = listener.accept()
+            with server:
+                assert netlink_uid(client, server.getsockname()) == 65534
+                other.stdin.close()
+                other.wait()
+                assert netlink_uid(client, server.getsockname()) == SOCKET_CLOSED
+
+
+def test_netlink_knows_no_connection_of_a_listener_at_the_port_of_the_client() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as client, socket.create_server(("127.0.0.1", 0)) as server:
+        assert netlink_uid(client.getsockname(), server.getsockname()) is None
+
+
+def test_without_netlink_the_kernel_s_answer_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    assert netlink_uid(CLIENT, SERVER) is None
 
 
 def listens(address: str, *, uid: int, state: str = "0A") -> str:

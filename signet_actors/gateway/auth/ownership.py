@@ -18,7 +18,7 @@ from typing import Final
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.headers import OWNER_TOKEN_HEADER
-from signet_actors.runtime.socket_uids import SOCKET_CLOSED, End, peer_uid
+from signet_actors.runtime.socket_uids import SOCKET_CLOSED, End, netlink_uid, peer_uid
 
 _HEADER: Final = OWNER_TOKEN_HEADER.encode()
 
@@ -34,7 +34,9 @@ async def require_owner(
         )
     if client is None or server is None:
         return
-    uid = await asyncio.to_thread(peer_uid, client, server)
+    uid = netlink_uid(client, server)
+    if uid is None:
+        uid = await asyncio.to_thread(peer_uid, client, server)
     if uid is None or uid in {0, os.geteuid()}:
         return
     whose = "that has closed its connection" if uid == SOCKET_CLOSED else f"of another user (uid {uid})"
