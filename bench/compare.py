@@ -27,7 +27,7 @@ from rich.table import Table
 
 from bench.daemon import REPOSITORY, Daemon, DaemonFailed, leave_on_sigterm, throw_away_workspace
 from bench.figures import circumstances, write_result
-from bench.load import Bench, Plan, sizes_in
+from bench.load import Bench, Plan, sizes_in, text_of
 from bench.report import lines_of
 
 HERE: Final = "."
@@ -132,10 +132,13 @@ def runs_from(tree: Path) -> None:
         raise RevisionUnusable(f"its code is not what would run: {done.stdout}{done.stderr}"[-1000:])
 
 
-def measure(tree: Path, plan: Plan, console: Console) -> Measured:
-    """Measure one round of the daemon in ``tree`` on a new workspace; raises DaemonFailed."""
+def measure(tree: Path, plan: Plan, settings: str, console: Console) -> Measured:
+    """Measure one round of the daemon in ``tree`` on a new workspace; raises DaemonFailed.
+
+    ``settings``: the text of its agent.yaml.
+    """
     with throw_away_workspace() as workspace:
-        bench = Bench(Daemon(workspace, repository=tree), plan, console)
+        bench = Bench(Daemon(workspace, settings=settings, repository=tree), plan, console)
         bench.run()
     return Measured({line.figure: (line.measured, line.unit) for line in lines_of(bench.found)})
 
@@ -192,6 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=4.0, help="longest time of one measured phase")
     parser.add_argument("--idle", type=float, default=5.0, help="seconds over which idle CPU is measured")
     parser.add_argument("--seed", type=int, default=7, help="of the made-up texts")
+    parser.add_argument("--settings", type=text_of, default="", metavar="FILE", help="an agent.yaml for both daemons")
     options = parser.parse_args(arguments)
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
@@ -209,7 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for number in range(options.rounds):
                 for label, tree, measured in zip("AB", trees, rounds, strict=True):
                     progress.print(f"{label}, round {number + 1} of {options.rounds}", highlight=False)
-                    measured.append(measure(tree, plan, progress))
+                    measured.append(measure(tree, plan, options.settings, progress))
     except (RevisionUnusable, DaemonFailed) as error:
         progress.print(str(error), style="red", highlight=False, markup=False)
         return 1

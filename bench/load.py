@@ -202,7 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=6.0, help="longest time of one measured phase")
     parser.add_argument("--idle", type=float, default=10.0, help="seconds over which idle CPU is measured")
     parser.add_argument("--seed", type=int, default=7, help="of the made-up texts")
-    parser.add_argument("--settings", type=_text, metavar="FILE", help="an agent.yaml for the daemon")
+    parser.add_argument("--settings", type=text_of, metavar="FILE", help="an agent.yaml for the daemon")
     options = parser.parse_args(arguments)
     leave_on_sigterm()
     progress = Console(stderr=True)
@@ -225,7 +225,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _text(path: str) -> str:
+def text_of(path: str) -> str:
+    """Return the text of the file; the type of an argument."""
     try:
         return Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
