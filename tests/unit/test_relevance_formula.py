@@ -82,9 +82,17 @@ def test_unrelated_pairs_are_measured_although_some_pairs_are_related() -> None:
     assert unrelated_cosines(related, PRIOR).spread == pytest.approx(plain.spread, abs=0.02)
 
 
+def test_a_series_of_alike_texts_counts_once() -> None:
+    vectors = sample(256)
+    series = vectors[:1] + 0.4 * sample(256, seed=2)  # what two of them have is about 0.86
+    series /= np.linalg.norm(series, axis=1, keepdims=True)
+    many = np.concatenate((vectors[:64], series[:192]))
+    assert unrelated_cosines(many, PRIOR).mean == pytest.approx(unrelated_cosines(vectors[:64], PRIOR).mean, abs=0.02)
+
+
 def test_few_different_vectors_count_little_beside_the_expectation() -> None:
     assert unrelated_cosines(sample(2), PRIOR) == PRIOR
-    leaning = sample(256) + 1.0
+    leaning = sample(256) + 0.15
     leaning /= np.linalg.norm(leaning, axis=1, keepdims=True)
     few, many = (unrelated_cosines(leaning[:rows], PRIOR).mean for rows in (4, 256))
     assert PRIOR.mean < few < 0.5 < many

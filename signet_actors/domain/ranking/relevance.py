@@ -86,6 +86,8 @@ EMBEDDED_MOST: Final = 0.3
 """The embedded model gives unrelated texts no higher mean. Where more is measured, the memories are about one thing."""
 OTHER_PRIOR: Final = Unrelated(0.1, 0.09)
 """What is expected where there are too few memories to measure: for the embedded model, and for transformers."""
+ALIKE: Final = 0.8
+"""The least cosine of two texts that say the same of another number, day or name."""
 _PRIOR_PAIRS: Final = 100
 """The expectation counts as much as so many pairs, which 15 memories have."""
 _LEAST_SPREAD: Final = 0.02
@@ -107,14 +109,18 @@ def word_weight(rows: int, holding: int) -> float:
 def unrelated_cosines(vectors: npt.NDArray[np.float32], prior: Unrelated) -> Unrelated:
     """Return the mean and spread of the cosines of all pairs of a sample. Shape (n, dimensions), of unit length.
 
-    Some pairs are related: so the mean is estimated by the median, and the spread by the lower half. Equal vectors
-    count once. In a small sample ``prior`` counts as well.
+    Some pairs are related: so the mean is estimated by the median, and the spread by the lower half. Texts that are
+    ``ALIKE``, such as a series of measurements, count once. In a small sample ``prior`` counts as well.
     """
-    vectors = np.unique(vectors, axis=0)
-    n = len(vectors)
+    every = vectors @ vectors.T
+    kept: list[int] = []
+    for at in range(len(vectors)):
+        if not (every[at, kept] >= ALIKE).any():
+            kept.append(at)
+    n = len(kept)
     if n < 3:
         return prior
-    cosines = (vectors @ vectors.T)[np.triu_indices(n, 1)]
+    cosines = every[np.ix_(kept, kept)][np.triu_indices(n, 1)]
     low, median = np.percentile(cosines, (15.87, 50.0))
     share = len(cosines) / (len(cosines) + _PRIOR_PAIRS)
     return Unrelated(
