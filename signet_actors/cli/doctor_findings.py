@@ -70,8 +70,10 @@ _DAY_MS = 86_400_000
 
 def database_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """Check the integrity of the database with the writer's own check."""
-    database = Workspace(context.workspace).database
-    if not database.exists():
+    places = Workspace(context.workspace)
+    database = places.database
+    beside = (each for form in (f"{database.name}-*", "aside-*") for each in database.parent.glob(form))
+    if not any(map(Path.exists, (database, places.database_marker_file, places.backup_dir, *beside))):
         yield DoctorFinding("database", OK, f"{database} does not exist yet; the first start creates it")
         return
     if context.running:
@@ -199,8 +201,9 @@ def parse_database_check(exit_code: int, output: str, errors: str) -> Iterator[D
         return
     for text in repaired:
         yield DoctorFinding("database", OK, f"repaired: {text}")
-    if exit_code == 0 and not found:
-        yield DoctorFinding("database", OK, f"intact; {counted(memories, 'memory')}")
+    if exit_code == 0:
+        intact = f"intact; {counted(memories, 'memory')}"
+        yield DoctorFinding("database", OK, f"{found[0]}; the first start creates it" if found else intact)
         return
     remedy = {
         ExitCode.CONFIG: "set SIGNET_WORKSPACE to a separate directory; the file was not changed",

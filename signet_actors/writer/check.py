@@ -38,6 +38,7 @@ from signet_actors.store.sqlite.reader import read_engine
 from signet_actors.store.sqlite.stale_log import refuse_stale_log
 from signet_actors.store.sqlite.writer import write_engine
 from signet_actors.store.vector_file import vector_file_findings
+from signet_actors.writer.open_files import OpenFiles
 from signet_actors.writer.restore import finish_restore
 
 _LOCK_TRIES = 500
@@ -65,6 +66,11 @@ def check_command(*, deep: bool, repair: bool) -> int:
         finish_restore(workspace)
         refuse_unsafe_files(workspace.database)
         refuse_stale_log(workspace.database)
+        if not workspace.database.exists():
+            files = OpenFiles(workspace, ())
+            if not files.may_create:
+                raise DatabaseMissing(files.missing_message(f"{workspace.database} is missing"))
+            return _print(CheckResult([Finding(STRUCTURE, f"{workspace.database} does not exist yet")], 0), ExitCode.OK)
         checked = check_database(workspace.database, deep=deep, index_dir=workspace.index_dir)
         if repair and any(finding.kind == INDEX for finding in checked.findings):
             checked = _repair(workspace, checked)
@@ -76,7 +82,7 @@ def check_command(*, deep: bool, repair: bool) -> int:
         return _print(CheckResult([Finding(UNCHECKED, f"it {error.detail}")], 0), ExitCode.IO_ERROR)
     except UNCHECKABLE as error:
         return _print(CheckResult([Finding(UNCHECKED, f"it {incomplete(error).detail}")], 0), ExitCode.IO_ERROR)
-    except StoreError as error:
+    except (DatabaseMissing, StoreError) as error:
         return _print(CheckResult([Finding(STRUCTURE, str(error))], 0), ExitCode.IO_ERROR)
     finally:
         lock.release()
@@ -103,8 +109,6 @@ def check_database(path: Path, *, deep: bool = False, index_dir: Path | None = N
 
     Raises ``ForeignDatabase``, ``CheckIncomplete`` and ``StoreError``.
     """
-    if not path.exists():
-        return CheckResult([Finding(STRUCTURE, f"{path} does not exist yet")], 0)
     try:
         engine = write_engine(path, busy=_wait_for_lock, create=False, set_wal=False)
     except DatabaseMissing as error:

@@ -199,6 +199,10 @@ def test_a_start_without_the_removed_database_is_refused() -> None:
 
         note = daemon.workspace / ".daemon" / "database"
         assert str(note) in said
+        code, said = tool(daemon, "doctor")
+        assert code == 1
+        assert f"{daemon.database} is missing, but this workspace has had a database" in said
+        assert "`signet restore latest`" in said
         note.unlink()
         daemon.database.with_name(f"{daemon.database.name}-wal").unlink(missing_ok=True)  # named too if it is there
         daemon.start()
@@ -365,6 +369,7 @@ def test_remains_of_a_database_prevent_the_creation_of_an_empty_one(left: str) -
         code, said = daemon.refused_start()
         assert code == 78
         assert str(trace) in said
+        assert f"move away or remove {trace}" in tool(daemon, "doctor")[1]
         assert not daemon.database.exists()
         if left == "the log":
             assert log.read_bytes() == before
