@@ -128,7 +128,8 @@ def start_daemon(invocation: Invocation, timeout: float) -> str:
     if lock_held(workspace):
         wait_until_ready(workspace, None, began + timeout)
         return "already runs"
-    load_config(workspace, invocation.settings)
+    for warning in load_config(workspace, invocation.settings).warnings:
+        print_message(f"warning: {warning}")
     from signet_actors.cli.harnesses.registry import connected_titles  # noqa: PLC0415 - slow; only for a start
 
     named = invocation.environment.get(WORKSPACE_VARIABLE)  # who names a directory means it

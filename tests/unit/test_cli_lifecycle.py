@@ -159,6 +159,16 @@ def test_an_invalid_configuration_starts_nothing(workspace: Path, signet: Callab
     assert not (workspace / ".daemon").exists()
 
 
+def test_start_and_restart_say_what_the_configuration_ignores(workspace: Path, signet: Callable[..., Result]) -> None:
+    workspace.mkdir()
+    (workspace / "agent.yaml").write_text("gateway.port: 4000\n")
+    for command in ("start", "restart"):
+        ran = signet(command)
+        assert ran.exit_code == 0
+        assert 'warning: agent.yaml: gateway.port: unknown key, ignored; write "gateway:"' in ran.stderr
+    assert signet("stop", "--now").exit_code == 0
+
+
 def test_without_a_daemon_a_broken_configuration_is_to_be_corrected_first(
     workspace: Path, signet: Callable[..., Result]
 ) -> None:

@@ -190,6 +190,10 @@ def test_keys_of_other_programs_cause_no_warning(tmp_path: Path) -> None:
             "mutationsFrozen: true",
             'mutationsFrozen: unknown key, ignored; did you mean "memory.pipelineV2.mutationsFrozen"?',
         ),
+        (
+            "search.alpha: 0.5",
+            'search.alpha: unknown key, ignored; write "search:", and "alpha:" indented on a line of its own below it',
+        ),
         ("zzzzzz: 1", "zzzzzz: unknown key, ignored"),
         ("3: 4", "3: unknown key, ignored"),
         (
