@@ -1382,3 +1382,58 @@ password=std::move(pW),n=1)->Foo<T>::Bar()
 password=$1;shift;user=$2;shift;X=$#
 password=@Model.Pw2,user=@Model.User""".splitlines()
 """Code and sentences with the same signs."""
+
+_TOKENS = ("3f0a94c1d27be6508c11fe42a97d05b36e8c4712", "q7Zk2VxLp94mTnRw8BcY", "a81f3c09de5b7246f0c9128b3d7e65fa")
+TAKEN = [
+    (form, token)
+    for token in _TOKENS
+    for form in (
+        "run `wandb login %s` first",
+        "wandb login %s",
+        "$ snyk auth %s",
+        "ngrok config add-authtoken %s",
+        "ngrok authtoken %s",
+        "cargo login %s",
+        "eas login %s",
+        "terraform login %s",
+        "flyctl auth token %s",
+        "doctl auth init -t %s",
+        "doctl auth init --access-token %s",
+        "heroku authorizations:create %s",
+        "rclone obscure %s",
+        "mix hex.user key %s",
+        "snyk config set api=%s",
+        "poetry config pypi-token.pypi %s",
+        "composer config github-oauth.github.com %s",
+        "dotnet user-secrets set Api:Key %s",
+        "cloudflared service install %s",
+        "bw unlock %s",
+        "bw login ada@quay.example %s",
+        "algolia apikey '%s'",
+    )
+]
+"""Tokens as the argument of a command."""
+NOT_TAKEN = [
+    "run `wandb login` first",
+    "git login is not a command, see commit 3f0a94c1d27be6508c11fe42a97d05b36e8c4712",
+    "the login 01a22a0d-6c42-7ecc-9f8c-d521190992d7 failed",
+    "user login 2026-11-30T12:00:00 from 10.0.0.7",
+    "snyk auth opens-the-browser-to-sign-in",
+    "docker login registry.quay.example/team/shop",
+    "gh auth login --hostname github.quay.example",
+    "terraform login app.terraform.example.com",
+    "az login --use-device-code-for-the-tenant",
+    "npm login --registry=https://npm.quay.example/",
+    "git config user.signingkey and then commit",
+    "git config core.sshCommand ssh",
+    "poetry config virtualenvs.in-project true",
+    "composer config repositories.private composer",
+    "snyk config set api=$SNYK_TOKEN",
+    "flyctl auth token prints the token of this machine",
+    "ngrok config add-authtoken YOUR_AUTHTOKEN_GOES_HERE",
+    "cargo login reads the token from the registry's page",
+    "the service install step takes two-minutes-and-a-half",
+    "rename auth token refresh_access_token_of_user to refresh",
+    "the session auth middleware_for_admin_routes is slow",
+    "door unlock sequence_of_the_north_gate_version_2",
+]

@@ -56,10 +56,12 @@ from tests.support.written_credentials import (
     DRAWN_FORMS,
     FORMS,
     NOT_DRAWN,
+    NOT_TAKEN,
     NOTED,
     OTHERS,
     SHOWN,
     STATED,
+    TAKEN,
 )
 from tests.support.written_credentials import SHAPES as WRITTEN
 
@@ -412,6 +414,7 @@ def test_what_people_jot_down_is_replaced() -> None:
         ARGUMENTS,
         SHOWN,
         DEFAULTS,
+        TAKEN,
     ],
     ids=[
         "clauses",
@@ -430,6 +433,7 @@ def test_what_people_jot_down_is_replaced() -> None:
         "calls",
         "shown",
         "defaults",
+        "taken",
     ],
 )
 def test_what_a_clause_brackets_or_a_url_hold_is_replaced_whole_and_nothing_else(forms: list[tuple[str, str]]) -> None:
@@ -445,6 +449,10 @@ def test_what_is_said_of_a_password_in_a_clause_brackets_or_a_url_stays(kind: st
     texts = (CONTROLS | CONTROLS_OF_CALLS)[kind]
     assert len(texts) >= 20
     assert [(text, clean) for text in texts if (clean := Redactor().clean(text)[0]) != text] == []
+
+
+def test_commands_without_a_token_stay() -> None:
+    assert [(text, clean) for text in NOT_TAKEN if (clean := Redactor().clean(text)[0]) != text] == []
 
 
 def test_a_password_that_a_statement_sets_is_replaced_whole_and_nothing_else() -> None:

@@ -37,7 +37,11 @@ COMMAND_OPTIONS: Final[tuple[tuple[tuple[str, ...], str, str], ...]] = (
     (("mariadb", "mariadb-dump", "mariadb-admin", "mariadb-backup", "xtrabackup"), "p", "glued"),
     (("sshpass",), "p", "either"),
     (("redis-cli", "keydb-cli", "valkey-cli"), "a", "either"),
-    (("docker login", "podman login", "skopeo login", "buildah login", "az login", "oc login"), "p", "apart"),
+    (
+        ("docker login", "podman login", "skopeo login", "buildah login", "az login", "oc login", "expo login"),
+        "p",
+        "apart",
+    ),
     (("helm registry login", "mongo", "mongosh", "mongodump", "mongorestore"), "p", "apart"),
     (("sqlcmd", "bcp", "unzip", "zip"), "P", "either"),
     (("plink", "pscp", "psftp"), "pw", "apart"),
@@ -99,7 +103,19 @@ _READERS: Final = (
         "securestring",
     ),
 )
-OPTION_MARKS: Final = (" -", "\t-", "login", "auth ", *_READERS)
+_TAKERS: Final = (
+    "unlock",
+    "obscure",
+    "apikey",
+    "api=",
+    "hex.user",
+    "service install",
+    "auth",
+    "login",
+    "token",
+    "-secrets",
+)
+OPTION_MARKS: Final = (" -", "\t-", *_READERS, *_TAKERS)
 """Texts without these have no command with a password."""
 _COMMAND_NAMES: Final = "|".join(
     re.escape(command).replace(r"\ ", r"\s{1,3}+") for command in sorted(_OPTIONS, key=len, reverse=True)
@@ -186,6 +202,17 @@ _SETS = compile_later(r"\b(?:create\s{1,3}secret|secrets?\s{1,3}(?:set|put|creat
 _COMMAND_LINE = compile_later(r"(?>(?:[^\\\n]|\\\r?\n|\\.)*)")
 _SET = compile_later(r"(?<=\s)(?:(?:--from-literal|--env|-e)[ =])?[\"']?[A-Za-z][\w.]{0,64}=[\"']?([^\s\"'|;&]{6,256})")
 """A command that sets secrets by name, and each of what it sets: ``fly secrets set X=…``."""
+_TOKEN_COMMAND = compile_later(
+    r"(?<![\w.-])[a-z][\w-]{1,30}[ \t]{1,3}(?:login|auth|unlock|authtoken|obscure|apikey|authorizations:create"
+    r"|(?:auth|config|service|hex\.user)[ \t]{1,3}(?:add-authtoken|init|install|key|login|token)"
+    r"|config[ \t]{1,3}(?:set[ \t]{1,3})?[\w.-]{0,60}(?:api|auth|key|token)[\w.-]{0,60}"
+    r"|user-secrets[ \t]{1,3}set[ \t]{1,3}[\w:.-]{1,64})"
+    r"(?:[ \t]{1,3}[\w.+-]{1,64}@[\w.-]{1,64})?(?:[ \t]{1,3}--?[a-z][\w-]{0,20})?[ \t=]{1,3}"
+    r"[\"']?(?P<value>[\w.+=-]{16,256})(?=[\s\"'`,;|)]|\Z)"
+)
+"""A token as the argument of a program: ``wandb login …``, ``ngrok config add-authtoken …``."""
+_LIKE_COMMIT = compile_later(r"[0-9a-f]{40}")
+"""What a commit looks like, which no program logs in with."""
 _AUTH = compile_later(
     r"(?:(?P<alone>(?:^|[\n>`]|-cli)[ \t]{0,4})|(?<![\w-]))AUTH[ \t]{1,4}"
     r"[\"']?([^\s\"'`]{2,256})[\"']?(?:[ \t]{1,4}[\"']?([^\s\"'`]{6,256}))?"
@@ -347,6 +374,10 @@ def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
             start, end = found.span(found.lastindex or 0)
             if (is_value if found[0].startswith(_OF_PROSE_TOO) else is_literal_secret)(plain[start:end]):
                 yield "password", start, end
+    for found in windowed_matches(_TOKEN_COMMAND, folded, _REACH) if any(map(folded.__contains__, _TAKERS)) else ():
+        start, end = found.span("value")
+        if is_token(plain[start:end]) or _LIKE_COMMIT.fullmatch(folded, start, end):
+            yield "credential", start, end
     done = 0
     for found in windowed_matches(_SETS, folded, _REACH) if "secret" in folded else ():
         line = None if found.start() < done else _COMMAND_LINE.match(plain, found.end(), found.end() + _REACH)
