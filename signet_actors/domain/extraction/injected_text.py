@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.windowed_search import windowed_matches
 
 Span: TypeAlias = tuple[int, int]
@@ -59,7 +60,7 @@ _PROSE_HEADINGS: Final = ("## Agent Instructions", "## Soul", "## Identity", "##
 """Headings above free text, in which a list does not end the section."""
 _DEPENDENT_HEADINGS: Final = (*_PROSE_HEADINGS, "## Plugin Context", "## Available Secrets")
 """Headings that a user may write too. They are marks only directly after another block."""
-_MARK = re.compile(
+_MARK = compile_later(
     "|".join(
         (
             *(re.escape(opening) + rest for opening, rest in OPENINGS.items()),
@@ -69,20 +70,20 @@ _MARK = re.compile(
 )
 """Matches every place where a block may begin."""
 _MAX_MARK_CHARS: Final = 1_500
-_MARK_START = re.compile(
+_MARK_START = compile_later(
     rf"{'|'.join(map(re.escape, OPENINGS))}|(?:{'|'.join(map(re.escape, (*HEADINGS, *_DEPENDENT_HEADINGS)))})(?=\s|\Z)"
 )
 """Matches the start of a mark, without its rest."""
 _INVISIBLE: Final = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
-_TAG: Final = re.compile(
+_TAG: Final = compile_later(
     f"<([{_INVISIBLE}]{{0,20}}[/!]?[{_INVISIBLE}\\s]{{0,20}})([A-Za-z!-][{_INVISIBLE}\\w:.-]{{0,60}}+)"
 )
-_TEMPLATE_MARK: Final = re.compile(
+_TEMPLATE_MARK: Final = compile_later(
     "<(?=[|\uff5c][^\\s<>|\uff5c]{1,40}[|\uff5c]>)"
     r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
 )
 """The beginning of a mark in a model's chat template (ChatML, Llama, DeepSeek, Mistral)."""
-_HARNESS_TAGS: Final = re.compile(
+_HARNESS_TAGS: Final = compile_later(
     r"antml:\w*|system|assistant|human|developer|guidelines|(?:user-|system-)?instructions|system-prompt|sys|bos|eos|(?:start|end)-of-\w+|(?:tool|system)-reminder"
     r"|user-(?:query|info|rules)|(?:environment|hook|session|project|extension|loaded|global)-context|state-snapshot"
     r"|(?:user-prompt-submit|session-start|pre-tool-use|post-tool-use|stop)-hook|hook-(?:prompt|output)"
@@ -92,29 +93,29 @@ _HARNESS_TAGS: Final = re.compile(
 """Names of tags by which harnesses, models and this program mark who says something, with ``-`` for ``_``."""
 _MAX_GAP_CHARS: Final = 200
 _MAX_ROLE_CHARS: Final = 40
-_RESULTS = re.compile(r"(?:results=|\| )(\d{1,3})(?: results\)|\b)")
+_RESULTS = compile_later(r"(?:results=|\| )(\d{1,3})(?: results\)|\b)")
 _FEEDBACK: Final = "<memory-feedback>"
 _FEEDBACK_END: Final = "</memory-feedback>"
-_DATE_LINE: Final = re.compile(r"[^\n]{0,40}(?:\b\d{4}\b|\d:\d\d)[^\n]{0,80}(?=\n|\Z)")
-_DATE_WORDS: Final = re.compile(
+_DATE_LINE: Final = compile_later(r"[^\n]{0,40}(?:\b\d{4}\b|\d:\d\d)[^\n]{0,80}(?=\n|\Z)")
+_DATE_WORDS: Final = compile_later(
     r"(?:\w{3,9},? )?(?:[A-Z]\w{2,8} \d{1,2}, \d{4}|\d{4}-\d\d-\d\d)"
     r"(?:,? (?:at )?|T)?(?:\d{1,2}:\d\d(?::\d\d)?)?(?: ?[AP]M\b)?(?: ?\([\w/+:. -]{1,40}\))?"
 )
-_BULLET = re.compile(r"[-*\u2022] |\d{1,3}[.)] ")
-_ITEM_END = re.compile(r"\((?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6} \d{1,2}, \d{4}\)")
-_MEMORY_END = re.compile(r"\(id [0-9a-f]{8}(?:-[0-9a-f]{4}){0,2}\) \([A-Z]")
-_FULL_DATE = re.compile(
+_BULLET = compile_later(r"[-*\u2022] |\d{1,3}[.)] ")
+_ITEM_END = compile_later(r"\((?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6} \d{1,2}, \d{4}\)")
+_MEMORY_END = compile_later(r"\(id [0-9a-f]{8}(?:-[0-9a-f]{4}){0,2}\) \([A-Z]")
+_FULL_DATE = compile_later(
     r"\s{1,3}[A-Z][a-z]{2,8}day, [A-Z][a-z]{2,8} \d{1,2}, \d{4} (?:at )?\d{1,2}:\d\d [AP]M \([^()\n]{1,40}\)"
 )
 """The date as the reference daemon writes it before each prompt."""
-_SENTENCE_END = re.compile(r"[.!?](?=\s|\Z)")
-_NEXT_ITEM = re.compile(r" [-\u2022] ")
+_SENTENCE_END = compile_later(r"[.!?](?=\s|\Z)")
+_NEXT_ITEM = compile_later(r" [-\u2022] ")
 _OPENINGS: Final = tuple(OPENINGS)
 _BANNERS: Final = ("[memory active | signet recall", "[memory active | memory_search", "[memory active | /remember")
 """The first lines of a session's start, of this release and of earlier ones."""
-_BEFORE_SECTIONS: Final = re.compile(r"\][ \t]{0,9}\n\s{0,9}(?:#{1,2} |\[)")
-_ROLE = re.compile(r"(?:User|Human|Assistant|System|Tool)\s?:")
-_HEADING = re.compile(r"#{1,3} ")
+_BEFORE_SECTIONS: Final = compile_later(r"\][ \t]{0,9}\n\s{0,9}(?:#{1,2} |\[)")
+_ROLE = compile_later(r"(?:User|Human|Assistant|System|Tool)\s?:")
+_HEADING = compile_later(r"#{1,3} ")
 
 
 class InjectedParts(Struct, frozen=True):

@@ -23,6 +23,7 @@ from signet_actors.domain.extraction.contradiction import syntactic_contradictio
 from signet_actors.domain.extraction.facts import Fact, RejectedFact
 from signet_actors.domain.extraction.injected_text import HEADINGS, OPENINGS
 from signet_actors.domain.extraction.proposals import Candidate
+from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.normalization import collapsed, content_hash
 from signet_actors.domain.program_text import begins_as_program
 from signet_actors.domain.timestamps import epoch_ms
@@ -72,7 +73,7 @@ PROMPT_EXAMPLES: Final = (
 """The example facts of the extraction prompt, which small models copy. A test compares them with the prompt."""
 
 # Marks are longer than a word, so that notes about this program can name them. A model may shorten a mark.
-_MARK = re.compile(
+_MARK = compile_later(
     "|".join(
         (
             *(("^" if opening.startswith("#") else "") + _any_whitespace(opening) for opening in OPENINGS),
@@ -82,8 +83,8 @@ _MARK = re.compile(
     re.MULTILINE,
 )
 
-_SENTENCE_END = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s+")
-_QUESTION = re.compile(
+_SENTENCE_END = compile_later(r"(?<=[.!?\u3002\uff01\uff1f])\s+")
+_QUESTION = compile_later(
     r"""(?:what|who|where|when|why|how|which)\s(?:is|are|was|were|do|does|did|can|could|should|would|will|has|have)\s
           (?:the|you|i|we|he|she|they|this|that|these|those|your|my|our|their|it|there)\b
       | (?:can|could|would|will)\s(?:you|we|i)\b | (?:please|pls)[,\s]+(?:help|explain|show|tell|write|fix|give
@@ -91,7 +92,7 @@ _QUESTION = re.compile(
       | (?:tell|show|give)\sme\b | do\syou\s(?:know|remember|have|think)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-_PROMPT = re.compile(
+_PROMPT = compile_later(
     r"""(?:\#+\s*)?(?:system\sprompt|system|instructions?|human|assistant|user)\s*:\s*(?:you\sare|your\stask
           |please|ignore)\b
       | you\sare\s(?:a|an|the|now)\s[^.\n]{0,60}\b(?:assistant|chatbot|language\smodel|ai|agent|expert|bot|engine)\b
@@ -108,11 +109,11 @@ _PROMPT = re.compile(
           |\[[^\]]{0,30}\])\s*$""",
     re.VERBOSE | re.IGNORECASE,
 )
-_CHAT_MARK = re.compile(
+_CHAT_MARK = compile_later(
     r"<\|[a-z_]{2,30}\|>|\[/?INST\]|<</?SYS>>|^<(?:start|end)_of_turn>|^###\s?(?:Instruction|Response)\b",
     re.MULTILINE,
 )
-_COURTESY = re.compile(
+_COURTESY = compile_later(
     r"""as\san\s(?:ai|artificial\sintelligence|language\smodel|assistant)\b
       | i(?:['\u2019]m|\sam)\s(?:sorry|afraid|just\san?\sai|an?\sai|unable\sto|here\sto\shelp|happy\sto|glad\sto
           |ready\sto)\b
@@ -144,7 +145,7 @@ _COURTESY = re.compile(
           |for\shelp|me|you)\b)""",
     re.VERBOSE | re.IGNORECASE,
 )
-_TOOL = re.compile(
+_TOOL = compile_later(
     r"""Traceback\s\(most\srecent\scall\slast\) | at\s[\w$.<>\[\]\s]{1,120}\(.{1,200}:\d+:\d+\)
       | File\s"[^"\n]{1,200}",\sline\s\d+
       | diff\s--git\s | @@\s-\d+ | \+\+\+\s[ab]/ | ---\s[ab]/ | index\s[0-9a-f]{7,40}\.\.[0-9a-f]{7,40}
@@ -161,8 +162,8 @@ _TOOL = re.compile(
       | \{\s*["'][\w$-]{1,60}["']\s*: | \[\s*\{\s*["'][\w$-]{1,60}["']\s*:""",
     re.VERBOSE,
 )
-_ANSI = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
-_UNBROKEN = re.compile(r"[A-Za-z0-9+/=_-]{160,}")
+_ANSI = compile_later(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
+_UNBROKEN = compile_later(r"[A-Za-z0-9+/=_-]{160,}")
 _MIN_LETTER_RATIO: Final = 0.25
 
 

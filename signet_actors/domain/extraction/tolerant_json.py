@@ -17,13 +17,15 @@ from collections import Counter
 from enum import Enum, auto
 from typing import Any, Final
 
+from signet_actors.domain.lazy_patterns import compile_later
+
 _MAX_STEPS: Final = 60_000
 """Limit on tokens, plus characters inside strings that may end them: fifty times what the largest answer needs."""
 
 _MAX_DEPTH: Final = 64
 _MAX_NUMBER_CHARS: Final = 400
 
-MORE_MEMBERS = re.compile(r"\s{0,20}[}\]]?\s{0,20},\s{0,20}[\"'][A-Za-z_]\w{0,40}[\"']\s{0,20}:")
+MORE_MEMBERS = compile_later(r"\s{0,20}[}\]]?\s{0,20},\s{0,20}[\"'][A-Za-z_]\w{0,40}[\"']\s{0,20}:")
 """Matches after a root that was closed too early: ``, "entities": [``."""
 
 
@@ -75,11 +77,11 @@ class _Frame:
         self.members = 0
 
 
-_SPACE = re.compile(r"(?>(?:[\s\ufeff\u200b]++|//[^\n]*|#[^\n]*|/\*(?s:.*?)(?:\*/|\Z))+)")
-_KEY_WORD = re.compile(r"[\w$][\w$.-]{0,63}")
-_NUMBER = re.compile(r"[+-]?+(?:\d[\d_]*+(?>(?:\.\d*+)?)|\.\d++)(?>(?:[eE][+-]?\d++)?)")
-_BARE = re.compile(r"[^,{}\[\]\"\n\r]+")
-_HEX4 = re.compile(r"[0-9a-fA-F]{4}")
+_SPACE = compile_later(r"(?>(?:[\s\ufeff\u200b]++|//[^\n]*|#[^\n]*|/\*(?s:.*?)(?:\*/|\Z))+)")
+_KEY_WORD = compile_later(r"[\w$][\w$.-]{0,63}")
+_NUMBER = compile_later(r"[+-]?+(?:\d[\d_]*+(?>(?:\.\d*+)?)|\.\d++)(?>(?:[eE][+-]?\d++)?)")
+_BARE = compile_later(r"[^,{}\[\]\"\n\r]+")
+_HEX4 = compile_later(r"[0-9a-fA-F]{4}")
 _LITERALS: Final[dict[str, object]] = {"true": True, "false": False, "null": None}
 _FOREIGN_LITERALS: Final[dict[str, object]] = {
     "True": True,
@@ -95,14 +97,14 @@ _FOREIGN_LITERALS: Final[dict[str, object]] = {
 _NON_FINITE_WORDS: Final = frozenset({"NaN", "nan", "Infinity", "inf", "Inf", "-Infinity", "+Infinity"})
 _QUOTES: Final[dict[str, str]] = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "`": "`"}
 _STOP: Final[dict[str, re.Pattern[str]]] = {
-    quote: re.compile(rf"[\\{re.escape(quote + close)}\x00-\x1f]") for quote, close in _QUOTES.items()
+    quote: compile_later(rf"[\\{re.escape(quote + close)}\x00-\x1f]") for quote, close in _QUOTES.items()
 }
 _ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
 
 # What may follow a closing quote. Any other quote inside a string is an unescaped one. Each pattern looks ahead at
 # most about 150 characters.
-_AFTER_KEY = re.compile(r"\s{0,40}(?:[:=]|\Z|(?<=\s)[\"'\u201c\[{])")
-_AFTER_MEMBER = re.compile(
+_AFTER_KEY = compile_later(r"\s{0,40}(?:[:=]|\Z|(?<=\s)[\"'\u201c\[{])")
+_AFTER_MEMBER = compile_later(
     r"""\s{0,40}(?:
             [}\]] | \Z | `{3} | // | /\* | ;\s{0,9}["'}\]]
           | ,\s{0,40}(?:
@@ -112,14 +114,14 @@ _AFTER_MEMBER = re.compile(
           | ["'][\w ]{1,40}["']\s{0,8}:)""",
     re.VERBOSE,
 )
-_AFTER_ITEM = re.compile(
+_AFTER_ITEM = compile_later(
     r"""\s{0,40}(?:
             [}\]] | \Z | `{3} | // | /\* | [;:]
           | ,\s{0,40}(?:["'\u201c\[{\]},] | \Z | // | /\* | \.{3} | [-+\d] | [A-Za-z]{1,20}\s{0,8}[,\]]))
       | \s{1,40}["'](?=\S)""",
     re.VERBOSE,
 )
-_TRAILING_COMMENT = re.compile(r"\s(?://|#)")
+_TRAILING_COMMENT = compile_later(r"\s(?://|#)")
 
 
 class TolerantReader:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Final, NamedTuple
 
 from signet_actors.domain.lazy_patterns import compile_later
@@ -143,18 +144,26 @@ RECOVERY_WORDS: Final = """
 """
 
 
+@cache
+def _spellings(word: str) -> tuple[frozenset[str], str]:
+    """Return the folded word with composed and separate accents, and without any."""
+    folded = word.replace("\u00b7", " ").lower()
+    if folded.isascii():
+        return frozenset((folded,)), folded
+    folded = plain_letters(word.replace("\u00b7", " ")).text.lower()
+    apart = unicodedata.normalize("NFD", folded)
+    return frozenset((folded, apart)), "".join(char for char in apart if not unicodedata.combining(char))
+
+
 def words_of(words: str, *, ascii_only: bool, bare: bool = True) -> tuple[str, ...]:
     """Return the folded ``words``, longest first: with composed, separate and (``bare``) without accents.
 
     ``ascii_only`` leaves out what ASCII text cannot contain.
     """
-    spellings = set()
-    for word in words.replace("\u0142", "l").split() + words.split():
-        folded = plain_letters(word.replace("\u00b7", " ")).text.lower()
-        apart = unicodedata.normalize("NFD", folded)
-        spellings |= {folded, apart}
-        if bare:
-            spellings.add("".join(char for char in apart if not unicodedata.combining(char)))
+    spellings: set[str] = set()
+    for word in {*words.replace("\u0142", "l").split(), *words.split()}:
+        accented, plain = _spellings(word)
+        spellings |= {*accented, plain} if bare else accented
     found = (word for word in spellings if word.isascii() or not ascii_only)
     return tuple(sorted(found, key=lambda word: (-len(word), word)))
 
