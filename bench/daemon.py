@@ -133,6 +133,11 @@ class Daemon:
             time.sleep(0.005)
         self.ready_s = time.perf_counter() - began
 
+    @property
+    def has_ended(self) -> bool:
+        """True if the daemon was started and has exited by itself."""
+        return self._process is not None and self._process.poll() is not None
+
     def stop(self) -> None:
         """Stop every process of the daemon: drain it, and kill it if that fails."""
         process, self._process, self._address = self._process, None, None

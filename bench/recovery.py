@@ -1,9 +1,10 @@
 """How long requests wait after ``kill -9``: ``python -m bench.recovery [--memories 1000] [--times 20] [--seconds 60]``.
 
-Each child is killed ``--times`` times, ``PAUSE_S`` apart, and the supervisor a quarter as often (it is started again
-at once, as a service manager does). Then children chosen at random are killed every ``EVERY_S`` for ``--seconds``.
-After each kill, a memory is stored and asked for, again and again until both are answered 200: that is "served".
-"Replaced" is when the daemon's status shows another process in the role.
+Each child is killed ``--times`` times, ``PAUSE_S`` apart, and the supervisor a quarter as often. Then children chosen at
+random are killed every ``EVERY_S`` for ``--seconds``. After each kill, a memory is stored and asked for, again and
+again until both are answered 200: that is "served". "Replaced" is when the daemon's status shows another process in
+the role. A daemon that has ended by itself, because its writer crashed too often, is started again at once, as a
+service manager does.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Killer:
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
         self._numbers = count()
+        self.starts = 0
 
     def kill(self, role: str, waits: Waits, *, until_replaced: bool) -> None:
         """Kill ``role`` and note how long it takes to be served, and to be replaced. Raises DaemonFailed."""
@@ -79,6 +81,9 @@ class Killer:
                     return
             except (OSError, DaemonFailed):
                 pass
+            if self._daemon.has_ended:
+                self._daemon.start()
+                self.starts += 1
             if time.perf_counter() - began > BUDGET_S:
                 raise DaemonFailed(f"{BUDGET_S:.0f} s after the kill of {role} the daemon did not answer")
             time.sleep(_BETWEEN_TRIES_S)
@@ -88,7 +93,7 @@ def measure(daemon: Daemon, times: int, seconds: float, rng: random.Random, prog
     """Return the waits by role, and those of random kills. Raises DaemonFailed."""
     killer, found = Killer(daemon), {}
     roles = [role for role in daemon.processes() if role != "supervisor"]
-    for role, often in [*((role, times) for role in roles), ("supervisor", max(1, times // 4))]:
+    for role, often in [*((role, times) for role in roles), ("supervisor", -(-times // 4))]:
         found[role] = Waits()
         for _ in range(often):
             killer.kill(role, found[role], until_replaced=True)
@@ -99,6 +104,7 @@ def measure(daemon: Daemon, times: int, seconds: float, rng: random.Random, prog
     while (now := time.perf_counter()) < until:
         killer.kill(rng.choice([role for role in roles if role in daemon.processes()]), waits, until_replaced=False)
         time.sleep(max(0.0, now + EVERY_S - time.perf_counter()))
+    progress.print(f"[dim]the daemon ended by itself {killer.starts} times[/dim]", highlight=False)
     return found
 
 
