@@ -1,7 +1,7 @@
 """How long requests wait after ``kill -9``: ``python -m bench.recovery [--memories 1000] [--times 20] [--seconds 60]``.
 
-Each child is killed ``--times`` times, ``PAUSE_S`` apart, and the supervisor a quarter as often. Then children chosen at
-random are killed every ``EVERY_S`` for ``--seconds``. After each kill, a memory is stored and asked for, again and
+Each child is killed ``--times`` times, ``PAUSE_S`` apart, and the supervisor a quarter as often. Then children chosen
+at random are killed every ``EVERY_S`` for ``--seconds``. After each kill, a memory is stored and asked for, again and
 again until both are answered 200: that is "served". "Replaced" is when the daemon's status shows another process in
 the role. A daemon that has ended by itself, because its writer crashed too often, is started again at once, as a
 service manager does.
