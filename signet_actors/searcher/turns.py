@@ -8,7 +8,7 @@ Source: docs/decisions.md 63; docs/guides/transcripts.md "In every recall".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import islice, takewhile
 from time import perf_counter
@@ -250,19 +250,33 @@ def _with_change(
     def subject(turn: FoundTurn) -> Subject:
         return subject_of(" ".join(text for _, text, _ in said(turn)))
 
+    def names_rare_word(older: FoundTurn, newer: FoundTurn) -> bool:
+        stems = subject(newer).words
+        return any(is_rare(word) for stem, word in subject(older).words.items() if stem in stems)
+
     first = ranked[0][0]
     given = {at for turn, *_ in ranked for at in _exchange(snapshot, turn)}
     about = subject(first)
     names = [phrase_expression(word) for stem, word in about.words.items() if stem in about.names and is_rare(word)]
     if names:
         turns = [*turns, *stored.best_turns(snapshot, query, " OR ".join(names[:MOST_TERMS]))]
+    replies = {reply: turn for turn, *_ in ranked[:2] for reply in _replies(snapshot, turn)}
+    turns = [*turns, *replies]
     later = [turn for turn in turns if given.isdisjoint(_exchange(snapshot, turn)) and _moment(turn) > _moment(first)]
     for turn in sorted(later, key=_moment, reverse=True)[:_COMPARED]:
         if speaks_of_change(" ".join(text for _, text, _ in said(turn))):
             both = shared(about, subject(turn), is_rare, is_rare)
-            if both.has_name or both.has_topic:
+            if both.has_name or both.has_topic or (turn in replies and names_rare_word(replies[turn], turn)):
                 return [ranked[0], (turn, *ranked[0][1:]), *ranked[1:]]
     return ranked
+
+
+def _replies(snapshot: Snapshot, turn: FoundTurn) -> Iterator[FoundTurn]:
+    """Yield what the user said after the exchange: it may correct the answer."""
+    last = max(_exchange(snapshot, turn))
+    beside, _ = stored.turns_beside(snapshot, turn.transcript, last, _BESIDE)
+    for each in [each for each in beside if each.seq > last and each.role == "user"][:1]:
+        yield turn._replace(role=each.role, said_at=each.said_at, content=each.content, turn=each.seq)
 
 
 def _latest_first(found: Sequence[_Found]) -> list[_Found]:

@@ -135,6 +135,56 @@ def test_what_a_later_session_changed_is_given_beside_what_was_said_of_it(
     assert [(question, text) for _, later, question in CHANGES if later not in (text := given(room, question))] == []
 
 
+CORRECTED = (
+    (
+        "we deploy to Fly.io region fra, app name shop-prod",
+        ("where do we deploy this app?", "To Fly.io, region fra, app shop-prod."),
+        (
+            "no, we moved from Fly.io to Railway last week. project name shop-rail",
+            "Got it: Railway, project shop-rail.",
+        ),
+        "where is the app deployed?",
+    ),
+    (
+        "error reports go to Sentry, project quay-web",
+        ("where do error reports go?", "To Sentry, project quay-web."),
+        ("not any more, Sentry was replaced by GlitchTip in spring", "Noted, GlitchTip."),
+        "where do the error reports of the app go?",
+    ),
+    (
+        "the nightly export is written to S3 bucket quay-dumps",
+        ("where does the nightly export go?", "To the S3 bucket quay-dumps."),
+        ("quay-dumps is gone, we switched to a MinIO share", "OK, the MinIO share."),
+        "where is the nightly export written?",
+    ),
+    (
+        "Translations are managed in Lokalise",
+        ("which tool manages the translations?", "Lokalise."),
+        ("wrong, Lokalise was cancelled, Weblate now", "Thanks, Weblate."),
+        "what manages our translations?",
+    ),
+    (
+        "wir hosten die Karten bei Mapbox",
+        ("wo hosten wir die Karten?", "Bei Mapbox."),
+        ("nein, Mapbox wurde durch MapTiler ersetzt", "Gut, MapTiler."),
+        "wo hosten wir denn die Karten?",
+    ),
+)
+"""What was said first, a question later with its stale answer, the correction after it, and a prompt."""
+
+
+def test_a_correction_of_a_stale_answer_in_the_same_session_is_given(empty_rooms: Callable[[], Client]) -> None:
+    lost = []
+    for first, stale, correction, prompt in CORRECTED:
+        room = empty_rooms()
+        told(room, datetime(2026, 3, 1, 9, tzinfo=UTC), [(first, "Noted.")])
+        told(room, datetime(2026, 3, 3, 9, tzinfo=UTC), [stale, correction])
+        told(room, datetime(2026, 3, 4, 9, tzinfo=UTC), [("make the header sticky", "Done, in header.css.")])
+        if correction[0] not in (text := given(room, prompt)):
+            lost.append((prompt, text))
+    assert lost == [], "\n".join(map(str, lost))
+
+
 @pytest.mark.parametrize("is_other_agent", [True, False], ids=["another agent", "another project"])
 def test_what_others_say_often_does_not_hide_what_was_changed(
     empty_rooms: Callable[[], Client], is_other_agent: bool
