@@ -21,7 +21,7 @@ from signet_actors.domain.dated_sections import SUMMARY_TYPE
 from signet_actors.domain.query_words import match_terms, phrase_expression, words_of
 from signet_actors.domain.ranking import relevance
 from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
-from signet_actors.domain.temporal.change import Subject, shared, speaks_of_change, subject_of
+from signet_actors.domain.temporal.change import Subject, corrects, shared, speaks_of_change, subject_of
 from signet_actors.domain.transcripts.excerpts import exchange
 from signet_actors.domain.transcripts.unanswered import tells_nothing
 from signet_actors.domain.work_orders import orders_work, tells_subject
@@ -65,6 +65,9 @@ _LEFT_TO_DO: Final = """
 _LEFT: Final = frozenset(_LEFT_TO_DO.split())
 """Words that ask how a session ended: what it was about is said elsewhere in it."""
 
+
+_OURSELVES: Final = ("we", "wir", "nous", "on")
+"""Before a verb they tell what is done: "we use …"."""
 
 Said = tuple[str, str, bool]
 """The role and the text of a turn, and whether it continues the one before it."""
@@ -119,8 +122,8 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
             turns = [turn for turn in turns if not tells_nothing([text[:2] for text in said(turn)])]
         units = [_exchange(snapshot, turn) for turn in turns]
         ranked = _ranked(snapshot, command, measure.extent, weights, turns, units)
-        if of_prompt and ranked:
-            ranked = _with_change(snapshot, query, ranked, turns, said)
+        if ranked:
+            ranked = _with_change(snapshot, query, ranked, turns, said, free)
         terms = match_terms(command.query)
         words = (*terms.phrases, *terms.pairs)
         given = ranked if of_prompt else ranked[:free]
@@ -233,11 +236,13 @@ def _with_change(
     ranked: list[_Ranked],
     turns: Sequence[FoundTurn],
     said: Callable[[FoundTurn], list[Said]],
+    places: int,
 ) -> list[_Ranked]:
     """Return the turns with the latest one that tells that something of the first one has changed, as the second.
 
     It has less of the prompt: "the freeze got postponed" does not say what kind of freeze, and "we dropped Auth0" not
-    what used it. What other agents and projects say often may be rare here.
+    what used it. A reply that corrects the answer need not share a word with it. What other agents and projects say
+    often may be rare here. If only one of the ``places`` is left, the change has it: a memory tells the rest.
     """
 
     @cache
@@ -250,33 +255,33 @@ def _with_change(
     def subject(turn: FoundTurn) -> Subject:
         return subject_of(" ".join(text for _, text, _ in said(turn)))
 
-    def names_rare_word(older: FoundTurn, newer: FoundTurn) -> bool:
-        stems = subject(newer).words
-        return any(is_rare(word) for stem, word in subject(older).words.items() if stem in stems)
-
     first = ranked[0][0]
     given = {at for turn, *_ in ranked for at in _exchange(snapshot, turn)}
     about = subject(first)
     names = [phrase_expression(word) for stem, word in about.words.items() if stem in about.names and is_rare(word)]
     if names:
         turns = [*turns, *stored.best_turns(snapshot, query, " OR ".join(names[:MOST_TERMS]))]
-    replies = {reply: turn for turn, *_ in ranked[:2] for reply in _replies(snapshot, turn)}
+    replies = [reply for turn, *_ in ranked[:2] for reply in _replies(snapshot, turn)]
     turns = [*turns, *replies]
     later = [turn for turn in turns if given.isdisjoint(_exchange(snapshot, turn)) and _moment(turn) > _moment(first)]
     for turn in sorted(later, key=_moment, reverse=True)[:_COMPARED]:
-        if speaks_of_change(" ".join(text for _, text, _ in said(turn))):
+        is_correction = turn in replies
+        if not is_correction and speaks_of_change(" ".join(text for _, text, _ in said(turn))):
             both = shared(about, subject(turn), is_rare, is_rare)
-            if both.has_name or both.has_topic or (turn in replies and names_rare_word(replies[turn], turn)):
-                return [ranked[0], (turn, *ranked[0][1:]), *ranked[1:]]
+            is_correction = both.has_name or both.has_topic
+        if is_correction:
+            change = (turn, *ranked[0][1:])
+            return [ranked[0], change, *ranked[1:]] if places > 1 else [change, *ranked]
     return ranked
 
 
 def _replies(snapshot: Snapshot, turn: FoundTurn) -> Iterator[FoundTurn]:
-    """Yield what the user said after the exchange: it may correct the answer."""
+    """Yield what the user said right after the exchange, if it corrects the answer."""
     last = max(_exchange(snapshot, turn))
     beside, _ = stored.turns_beside(snapshot, turn.transcript, last, _BESIDE)
     for each in [each for each in beside if each.seq > last and each.role == "user"][:1]:
-        yield turn._replace(role=each.role, said_at=each.said_at, content=each.content, turn=each.seq)
+        if corrects(each.content) and (not orders_work(each.content) or words_of(each.content)[0] in _OURSELVES):
+            yield turn._replace(role=each.role, said_at=each.said_at, content=each.content, turn=each.seq)
 
 
 def _latest_first(found: Sequence[_Found]) -> list[_Found]:

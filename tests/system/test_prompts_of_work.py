@@ -185,6 +185,85 @@ def test_a_correction_of_a_stale_answer_in_the_same_session_is_given(empty_rooms
     assert lost == [], "\n".join(map(str, lost))
 
 
+REPLIES = (
+    (
+        ("which payment provider does the checkout use?", "The checkout uses Stripe."),
+        ("we switched to Adyen in October", "Thanks, Adyen then. I updated the README."),
+        "which payment provider does the checkout use?",
+    ),
+    (
+        ("where is the api hosted?", "The api is hosted on Fly."),
+        ("no, Fly is gone, it's railway up now", "OK, Railway."),
+        "where is the api hosted?",
+    ),
+    (
+        ("where do the nightly dumps go?", "The nightly dumps go to an S3 bucket."),
+        ("they moved to Backblaze", "Noted."),
+        "where do the nightly dumps go?",
+    ),
+    (
+        ("which linter checks the scripts?", "The scripts are checked with flake8."),
+        ("it's ruff now", "Ruff, noted."),
+        "which linter checks the scripts?",
+    ),
+    (
+        ("what is the rate limit of the search API?", "The rate limit is 100 requests a minute."),
+        ("not any more, 250 since Monday", "250, thanks."),
+        "what is the rate limit of the search API?",
+    ),
+    (
+        ("who reviews the migrations?", "Migrations are reviewed by Jonas."),
+        ("wrong, that is Priya", "Priya, noted."),
+        "who reviews the migrations?",
+    ),
+    (
+        ("which queue carries the mails?", "The mails go through RabbitMQ."),
+        ("we use NATS now", "NATS, noted."),
+        "which queue carries the mails?",
+    ),
+    (
+        ("womit bauen wir die Container?", "Die Container werden mit Docker gebaut."),
+        ("nein, mit Podman", "Podman, notiert."),
+        "womit bauen wir die Container?",
+    ),
+)
+NO_CORRECTIONS = (
+    "now add a spinner to the settings page",
+    "thanks, now run the tests",
+    "ok. can you move the button to the left now?",
+    "please replace the logo in the footer",
+    "jetzt schreib einen Test dafür",
+    "great, and is the sandbox reset each night now?",
+)
+
+
+@pytest.mark.parametrize("memory", ["", "The checkout pays with Stripe"])
+def test_a_reply_that_corrects_an_answer_needs_no_word_of_the_prompt(
+    empty_rooms: Callable[[], Client], memory: str
+) -> None:
+    lost = []
+    for asked, reply, prompt in REPLIES[:1] if memory else REPLIES:
+        room = empty_rooms()
+        if memory:
+            room.remember(memory, project=PROJECT)
+        turns = [("fix the eslint errors", "Fixed nine errors."), asked, reply, ("show me the git log", "Shown.")]
+        told(room, datetime(2026, 3, 3, 9, tzinfo=UTC), turns)
+        told(room, datetime(2026, 3, 4, 9, tzinfo=UTC), [("make the header sticky", "Done, in header.css.")])
+        if reply[0] not in (text := given(room, prompt)):
+            lost.append((prompt, text))
+    assert lost == [], "\n".join(map(str, lost))
+
+
+def test_what_was_ordered_or_asked_next_is_no_correction(empty_rooms: Callable[[], Client]) -> None:
+    question, answer = REPLIES[0][0]
+    for reply in NO_CORRECTIONS:
+        room = empty_rooms()
+        told(room, datetime(2026, 3, 3, 9, tzinfo=UTC), [(question, answer), (reply, "Done.")])
+        text = given(room, question)
+        assert answer in text
+        assert reply not in text
+
+
 @pytest.mark.parametrize("is_other_agent", [True, False], ids=["another agent", "another project"])
 def test_what_others_say_often_does_not_hide_what_was_changed(
     empty_rooms: Callable[[], Client], is_other_agent: bool

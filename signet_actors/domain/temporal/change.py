@@ -31,6 +31,8 @@ _PHRASES: Final = (
     *("took over", "turned off", "used to", "nicht mehr", "kein mehr", "keine mehr", "ab sofort", "au lieu"),
     *("à la place", "n est plus", "ne sont plus", "ya no", "en lugar", "en vez"),
 )
+_REFUSALS: Final = ("no", "nope", "wrong", "incorrect", "nein", "falsch", "stimmt", "non", "faux", "incorrecto", "falso")
+_MOST_REPLY_CHARS: Final = 300
 _OBJECTS: Final = frozenset(("abandoned", "dropped", "removed", "renamed", "replaced", "retired", "swapped"))
 """What stands behind one of these has changed, and counts like a name."""
 _WEEK: Final = """
@@ -59,6 +61,12 @@ def speaks_of_change(text: str) -> bool:
     words = words_of(text)
     spoken = f" {' '.join(words)} "
     return not _WORDS.isdisjoint(words) or any(f" {phrase} " in spoken for phrase in _PHRASES)
+
+
+def corrects(reply: str) -> bool:
+    """Return True if what a user replied says that the answer is wrong or outdated, and asks for nothing."""
+    short = len(reply) <= _MOST_REPLY_CHARS and not reply.rstrip().endswith("?")
+    return short and (speaks_of_change(reply) or next(iter(words_of(reply)), "") in _REFUSALS)
 
 
 class Subject(NamedTuple):
