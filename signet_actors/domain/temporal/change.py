@@ -31,7 +31,19 @@ _PHRASES: Final = (
     *("took over", "turned off", "used to", "nicht mehr", "kein mehr", "keine mehr", "ab sofort", "au lieu"),
     *("à la place", "n est plus", "ne sont plus", "ya no", "en lugar", "en vez"),
 )
-_REFUSALS: Final = ("no", "nope", "wrong", "incorrect", "nein", "falsch", "stimmt", "non", "faux", "incorrecto", "falso")
+_REFUSALS: Final = (
+    "no",
+    "nope",
+    "wrong",
+    "incorrect",
+    "nein",
+    "falsch",
+    "stimmt",
+    "non",
+    "faux",
+    "incorrecto",
+    "falso",
+)
 _MOST_REPLY_CHARS: Final = 300
 _OBJECTS: Final = frozenset(("abandoned", "dropped", "removed", "renamed", "replaced", "retired", "swapped"))
 """What stands behind one of these has changed, and counts like a name."""
