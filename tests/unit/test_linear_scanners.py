@@ -235,7 +235,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "domain.redaction.secret_names": {"_ANY_NAME": SEARCHED},
     "domain.redaction.clauses": {
-        **dict.fromkeys(("_IT_IS", "_CHANGED", "_BESIDE", "_ASKS", "_LISTED", "_FROM_TO", "_CHANGING"), SEARCHED),
+        **dict.fromkeys(("_IT_IS", "_CHANGED", "_BESIDE", "_LISTED", "_FROM_TO", "_CHANGING"), SEARCHED),
         **dict.fromkeys(("_CLAUSE_ENDS", "_FOR_EACH", "_LABELLED", "_OF_EACH"), MATCHED),
     },
     "domain.redaction.lists": {
@@ -256,15 +256,18 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_COLUMN", "_TOKEN"), WHOLE),
     },
     "domain.redaction.written_credentials": {
-        **dict.fromkeys(
-            ("_PAIR", "_PIN", "_PASSPHRASE", "_WIFI", "_BLOB", "_LAST_NAME", "_SAID_BEFORE", "_SAID_LAST"), SEARCHED
-        ),
+        **dict.fromkeys(("_PAIR", "_PIN", "_PASSPHRASE", "_WIFI", "_BLOB", "_SAID_LAST"), SEARCHED),
         **dict.fromkeys(("_ACCOUNT", "_BOT_TOKEN", "_TO_LOG_IN", "_PAIR_BEFORE", "_OTP", "_RECOVERY"), SEARCHED),
-        **dict.fromkeys(("_LOGGED_IN", "_WHOSE", "_HARDWARE", "_ENTERED", "_DEFAULT_BEFORE"), SEARCHED),
+        **dict.fromkeys(("_LOGGED_IN", "_HARDWARE", "_DEFAULT_BEFORE"), SEARCHED),
         **dict.fromkeys(("_PASSWORD_NAMED", "_PAT", "_TOLD_LATER", "_NAMED", "_UUID_KEY"), SEARCHED),
         "_VERSIONS": WHOLE,
         **dict.fromkeys(("_USER", "_LINE_END", "_SURE_PAIR", "_CODE", "_GROUPS"), MATCHED),
         "_BETWEEN_WORDS": SEARCHED,
+    },
+    "domain.redaction.said_values": {
+        **dict.fromkeys(("_SAID_BEFORE", "_USED_BEFORE", "_ENTERED", "_ASKED", "_WHOSE", "_FOR_BEFORE"), SEARCHED),
+        **dict.fromkeys(("_LAST_NAME", "_TOLD"), SEARCHED),
+        "_ENDS": MATCHED,
     },
     "domain.redaction.tables": {
         **dict.fromkeys(("_COLUMN", "_CELL", "_RULE"), WHOLE),

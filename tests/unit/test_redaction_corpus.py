@@ -39,6 +39,7 @@ from tests.support.told_credentials import (
     MADE,
     OWNED,
     PARAMETERS,
+    PLAIN,
     RELATIVE,
     SERVICE_KEYS,
     UNSIGNED,
@@ -250,6 +251,19 @@ def test_a_turn_that_answers_a_question_for_a_secret_in_the_turn_before_begins_w
         for form, value in ANSWERS.items():
             assert answered_secret(question, form % value) == value, (question, form)
     assert [each for each in OTHER_ANSWERS if answered_secret(*each)] == []
+
+
+@pytest.mark.parametrize(
+    "value", ["Vb3!nQz8#tRp", "k7Qw9ZrT2mLp4XvB8nHs3cYd", "x9TqLm2Wv8Ra", "Lf3!cGh5@tYk", "q8W&zP2vKd4m"]
+)
+@pytest.mark.parametrize("kind", PLAIN)
+def test_a_secret_is_replaced_where_a_plain_sentence_tells_it_beside_its_name(kind: str, value: str) -> None:
+    assert len(PLAIN[kind]) >= 20
+    assert len(CONTROLS[kind]) >= 20
+    for form in PLAIN[kind]:
+        clean, kinds = Redactor().clean(form.replace("%s", value))
+        assert kinds in {("password",), ("credential",)}, form
+        assert clean == form.replace("%s", f"[REDACTED:{kinds[0]}]")
 
 
 @pytest.mark.parametrize("value", HEX_VALUES)

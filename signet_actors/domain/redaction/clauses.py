@@ -80,36 +80,15 @@ _BESIDE: Final = {
     for only, names in _NAMES.items()
 }
 """The name of a password, whose it is, and its value, without a sign: ``password for the prod db …``."""
-_ASKS: Final = {
-    only: compile_later(
-        r"(?:ask(?:s|ed|ing)?|prompt(?:s|ed|ing)?|want(?:s|ed)?|needs?|requests?|requires?|fragt|gefragt|verlangt|will"
-        r"|demande|veut|pide|piden|solicita|pregunta)\s"
-        rf"[^\n.;:]{{0,40}}?(?<![a-z])(?:{names})(?!\w)[^\n.,;:]{{0,30}}?\s?(?:[,;:.\u2013\u2014-]{{1,2}}|\s(?:and|so|und|et|y))?\s"
-        r"(?:(?:just|then|please|so|simply|you\scan|dann|einfach|bitte|alors|simplement|luego|entonces)\s){0,2}"
-        r"(?:enter|use|type|give\sit|put|paste|answer|try|it['\u2019]s|gib|nimm|benutze|verwende|tippe|tape|saisis|saisir|entre|mets"
-        rf"|utilise|pon|usa|escribe|introduce|mete|ingresa)\s(?:in\s)?{_VALUE}"
-    )
-    for only, names in _NAMES.items()
-}
 _BEGINNINGS_OF_DONE: Final = """
     chang rotat reset new pdat replac regen reissu swap switch cycl refresh modif expire leak
     ndert ckgesetzt erneuert rotiert ersetzt gewechselt abgelaufen initial renouvel
     cambi rotad renovad actualiz restablec
 """
 _DONE_MARKS: Final = tuple(_BEGINNINGS_OF_DONE.split())
-_ASK_MARKS: Final = (
-    *("ask", "prompt", "want", "need", "request", "require", "fragt", "verlangt", "will ", "demande", "veut", "pide"),
-    *("solicita", "pregunta"),
-)
-_ENTERING: Final = (
-    "enter|use |type |give it|put |paste|answer|try |it's|it\u2019s|gib |nimm |benutze|verwende|tippe|tape |saisi"
-    "|entre |mets |utilise|pon |usa |escribe|introduce|mete |ingresa"
-)
-_ENTER_MARKS: Final = tuple(_ENTERING.split("|"))
 _CLAUSE_ENDS: Final = compile_later(
-    r"[\"'`*]{0,3}\s(?:now|again|instead|from|since|as|until|starting|today|jetzt|ab|seit|ein|an|maintenant|ahora|desde|a)\b"
+    r"[\"'`*]{0,3}\s(?:now|again|instead|from|since|as|until|starting|today|jetzt|ab|seit|ein|an|sein|maintenant|ahora|desde|a)\b"
 )
-
 _AND: Final = r"[\"'`*]{0,3}(?:\s?[,;.&+])?\s{0,3}(?:(?:and|und|et|y|e|or|plus)\s{1,3})?"
 _LABEL: Final = (
     r"(?:(?:the|our|das|die|den|la|le|el|los)\s)?(?!(?:and|und|et|y|e|is|are|was|the)\s)\w[\w.-]{0,23}"
@@ -214,10 +193,6 @@ def values_in_clauses(plain: str, folded: str, *, joined: bool) -> Iterator[Secr
         end = _told_end(plain, found)
         if end and _CHANGED[only].search(folded, max(0, found.start() - _BEFORE), found.start() + 1):
             yield "password", found.start("value"), end
-    if any(mark in folded for mark in _ASK_MARKS) and any(mark in folded for mark in _ENTER_MARKS):
-        for found in windowed_matches(_ASKS[only], folded, _REACH):
-            if end := _told_end(plain, found):
-                yield "password", found.start("value"), end
     for found in windowed_matches(_BESIDE[only], folded, _REACH) if has_digit(plain) and not joined else ():
         if end := _told_end(plain, found):
             yield "password", found.start("value"), end

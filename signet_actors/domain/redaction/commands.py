@@ -69,20 +69,8 @@ _OPTIONS: Final = {
     for command in commands
 }
 COMMAND_MARKS: Final = (
-    *(
-        "mysql",
-        "mariadb",
-        "xtrabackup",
-        "sshpass",
-        "-cli",
-        " login",
-        "mongo",
-        "sqlcmd",
-        "bcp ",
-        "zip ",
-        "plink",
-        "pscp",
-    ),
+    *("mysql", "mariadb", "xtrabackup", "sshpass", "-cli", " login", "mongo", "sqlcmd", "bcp ", "zip ", "plink"),
+    "pscp",
     *("psftp", "ldap", "7z", "rar ", "keytool", "jarsigner", "curl", "smbclient", "rpcclient", "smbmap"),
     *("http ", "https ", "xh ", "xhs ", "psexec", "rdesktop", "twine"),
     *("snowsql", "usermod", "useradd", "mosquitto", "ssh-keygen", "openssl"),
@@ -90,30 +78,11 @@ COMMAND_MARKS: Final = (
 _READERS: Final = (
     *("sudo", "passwd", "-token", "requirepass", "masterauth", "kinit", "cryptsetup", "secret", "stdin", "-fd"),
     *("sqlplus", "sqlldr", "sqlcl", "pdp ", "rman ", "conn", "net use", "-securestring", " on >"),
-    *(
-        "wpa_passphrase",
-        "xfreerdp",
-        "schtasks",
-        "rabbitmqctl",
-        "mosquitto_passwd",
-        "mc ",
-        "vault login",
-        "pass insert",
-        "jdbc:oracle",
-        "securestring",
-    ),
+    *("wpa_passphrase", "xfreerdp", "schtasks", "rabbitmqctl", "mosquitto_passwd", "mc ", "vault login"),
+    *("pass insert", "jdbc:oracle", "securestring"),
 )
 _TAKERS: Final = (
-    "unlock",
-    "obscure",
-    "apikey",
-    "api=",
-    "hex.user",
-    "service install",
-    "auth",
-    "login",
-    "token",
-    "-secrets",
+    *("unlock", "obscure", "apikey", "api=", "hex.user", "service install", "auth", "login", "token", "-secrets"),
 )
 OPTION_MARKS: Final = (" -", "\t-", *_READERS, *_TAKERS)
 """Texts without these have no command with a password."""
@@ -235,20 +204,8 @@ _AUTH_PAIR = compile_later(
     r"(?:(?P<literal>[\"'])[^\"'\s]{1,128}+[\"']|\$?[\w.]{1,64}+)\s{0,9}+,\s{0,9}+[\"'](?P<value>[^\"'\s]{1,256}+)[\"']"
 )
 PAIR_MARKS: Final = (
-    "auth",
-    "credential",
-    "create_",
-    "emailandpassword",
-    "email_and_password",
-    "getconnection",
-    "pdo",
-    "mysqli",
-    ".connect(",
-    "mysql_connect",
-    "sequelize",
-    ".login",
-    "ftp_login",
-    "oci_connect",
+    *("auth", "credential", "create_", "emailandpassword", "email_and_password", "getconnection", "pdo", "mysqli"),
+    *(".connect(", "mysql_connect", "sequelize", ".login", "ftp_login", "oci_connect"),
 )
 """The literal password in ``auth=("anna", "…")`` and in the constructors of credentials."""
 _ARGUMENT = compile_later(
@@ -260,16 +217,7 @@ _ARGUMENT = compile_later(
     r"\s{0,9}b?[\"'`](?P<value>[^\"'`\s]{6,128})[\"'`]"
 )
 ARGUMENT_MARKS: Final = (
-    "bcrypt",
-    "hash",
-    "argon2",
-    "encode",
-    "matches(",
-    "verify",
-    "getby",
-    "findby",
-    "queryby",
-    "by_",
+    *("bcrypt", "hash", "argon2", "encode", "matches(", "verify", "getby", "findby", "queryby", "by_"),
 )
 _VARIABLE = compile_later(
     r"(?:^|[\s'\"`])[A-Z0-9_]{0,64}?(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|PWD|SECRET(?:_KEY)?|TOKEN|API_?KEY|ACCESS_KEY)"

@@ -54,8 +54,9 @@ _LABEL: Final = {
 _SAID_KEY = compile_later(
     r"(?<!\w)(?:(?P<named>the|that|is)|this|use|(?P<given>here(?:['\u2019]?s|\sis)(?:\s(?:the|my|our|your))?|my|our|your|his|her|their))"
     rf"\s(?:(?!(?:{_PUBLIC})\s)[a-z][\w-]{{1,19}}\s)?"
-    r"key(?:\sfor\s[^\s:=]{1,30}(?:\s[^\s:=]{1,30}){0,2}?)?[*_]{0,2}(?P<sign>\sis:?|\s?[:=,\u2014\u2192-]|(?=\s))"
-    r"\s{1,3}[\"'`*]{0,3}(?P<value>[^\s\"'`,;()*]{10,256})"
+    r"key(?:\sfor\s[^\s:=]{1,30}(?:\s[^\s:=]{1,30}){0,2}?)?[*_]{0,2}(?P<sign>\sis:?|\s?[:=,\u2014\u2192-]"
+    r"|(?P<clause>\s(?:you|i|we|they|he|she)(?:\s[a-z]{2,12}){1,2}(?=\s\())|(?=\s))"
+    r"\s{1,3}(?(clause)\()[\"'`*]{0,3}(?P<value>[^\s\"'`,;()*]{10,256})"
 )
 _SERVICE_KEY = compile_later(
     rf"(?<![\w-])(?!(?:{_PUBLIC}|redis|memcached?|s3|gcs|etag|commit|bucket|blob|file|document|md5|sha\d{{0,3}})\s)(?P<owner>[a-z][\w.-]{{2,29}})"

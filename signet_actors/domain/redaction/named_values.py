@@ -14,7 +14,7 @@ from typing import Final
 from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.redaction import generated
 from signet_actors.domain.redaction.literals import TYPE, WRAPPED
-from signet_actors.domain.redaction.secret_names import NAME_WORDS, SAID, Said, is_password_name, matches_at
+from signet_actors.domain.redaction.secret_names import ADVERBS, NAME_WORDS, SAID, Said, is_password_name, matches_at
 from signet_actors.domain.redaction.values import (
     BLOB_END,
     MAX_CHECKED_CHARS,
@@ -44,12 +44,8 @@ from signet_actors.domain.windowed_search import windowed_matches
 
 _REACH: Final = 1024
 TAG: Final = r"(?:</?[a-z][a-z0-9]{0,9}(?:\s[^<>\n]{0,40})?>|\[/?[bi]\]|&nbsp;)"
-_ADVERBS: Final = (
-    "now|still|currently|presently|set\\sto|changed\\sto|reset\\sto|again|jetzt|nun|derzeit|aktuell|momentan|maintenant|actuellement"
-    "|ahora|actualmente|agora|adesso|attualmente|teraz"
-)
 _NAMELY: Final = (
-    rf"(?:{_ADVERBS}|i\.e\.|namely|(?:which|that)\sis|also|n(?:\u00e4|a\u0308)mlich|das\sist|das\shei(?:\u00df|ss)t|c'est-\u00e0-dire"
+    rf"(?:{ADVERBS}|i\.e\.|namely|(?:which|that)\sis|also|n(?:\u00e4|a\u0308)mlich|das\sist|das\shei(?:\u00df|ss)t|c'est-\u00e0-dire"
     r"|soit|es\sdecir|o\ssea)"
 )
 _RELATIVES: Final = (
@@ -70,7 +66,7 @@ _YAML_PROPERTY: Final = r"(?<=\s)(?:&(?!(?:mut|dyn|str|self)\b)[\w.-]{1,64}|!![a
 
 def _name_pattern(words: str, said: Said) -> str:
     return rf"""(?P<name>{words})(?:{said.owns})?(?:(?P<plural>s\b)|[0-9]{{0,2}}+)
-        (?>(?:[\s_-]?(?:confirm(?:ation)?|repeat|again|verify)\b)?)(?P<s>['\u2019]s(?=\s))?
+        (?>(?:[\s_-]?(?:confirm(?:ation)?|repeat|again|verify)\b)?)(?P<s>['\u2019]s(?:\s(?:{ADVERBS}))?(?=\s))?
         (?>(?:[\s_-](?:blob|data|string|value|base|base64|b64|(?:env(?:ironment)?\s)?variable|env\svar)\b){{0,2}})
         (?P<owner>[ ]\([^()\r\n]{{1,40}}\)(?=[*_]{{0,3}}\s?[:=])
           | [ ]\((?:[^()\r\n\d]{{1,40}}|[^()\s]{{1,5}})\)(?=[*_]{{0,3}}[ ](?:{said.verbs})[ :])
@@ -78,7 +74,8 @@ def _name_pattern(words: str, said: Said) -> str:
           | (?<!pass)(?:[ ](?:root|admin|ssh))?[ ](?:{said.joiners})[ ][^\s:=|()]{{1,30}}
              (?:[ ][^\s:=|()]{{1,30}}){{0,3}}?
           | (?<!pass)(?!,[ ]{_NAMELY}[ ]),?[ ](?:{said.joiners}|(?P<clause>{_RELATIVES}))
-             (?>(?:['\u2019][^\s:=|(),;]{{1,30}})?)(?:[ ][^\s:=|(),;]{{1,30}}){{0,8}}?,?(?=[ ](?:{said.verbs})[ :])
+             (?>(?:['\u2019][^\s:=|(),;]{{1,30}})?)(?:[ ][^\s:=|(),;]{{1,30}}){{0,8}}?(?:,?(?=[ ](?:{said.verbs})[ :])
+              |(?(clause),?(?=[ ]\([^\s()]{{6,64}}\))|(?!))|(?(clause)(?=,[ ][^\s,]{{6,64}},[ ])|(?!)))
           | (?:[ ][^\s:=|()]{{1,30}}){{1,4}}?(?=[ ](?:{said.free})[ ]) | [\u0e00-\u0e7f]{{1,40}}?(?=(?:{said.glued})))?
         (?P<whose>
             [ ](?:(?:f\u00fcr|for|of|vom|de|du|del|der)[ ](?:(?:das|den|the|la|le|el)[ ])?)?
@@ -96,9 +93,10 @@ def _name_pattern(words: str, said: Said) -> str:
             | ,\swith(?:\s=>|:)(?=\s["'`]) | <{{3}}(?=\s?["']?[^\s:"']{{4,64}}["'\s])
             | (?<=["'`])\)(?:\.(?:fill|type|send_?keys|setvalue|val)\((?=["'`])|\s(?:or|\|\||\?\?)(?=\s["'`]))
             | (?<![\s"'`]),(?>(?:\s{_NAMELY},?)?)(?=\s[^\s,]{{4,64}}(?:,(?:\s|\Z)|\.?\n|\.?\Z))
-            | (?<=\s)[(\[](?:(?:{_ADVERBS}|value|default):?(?=\s))?|[\u3010\u300c\u300e\u300a]
+            | (?<=\s)[(\[](?:(?:{ADVERBS}|value|default):?(?=\s))?|[\u3010\u300c\u300e\u300a]
             | {said.glued})
-          | (?:(?<=\s)|,\s(?=c'est\s))(?P<said>(?:(?:{said.verbs})(?:\s(?:{_ADVERBS}))?
+          | (?:(?<=\s)|,\s(?=c'est\s))(?P<said>(?:
+              (?:(?:{ADVERBS})\s)?(?:{said.verbs})(?:(?>,?)\s(?:{ADVERBS})(?>,?)(?=\s)){{0,2}}
             | (?(owner)(?:to|with)(?!\s[^\s:=]{{1,30}}[:=])|(?:to|as|with)))(?:\s?:)?)(?=\s)
           | (?(owner)(?!)|(?<=[\s>])))
         :?(?>(?:{_EMPHASIS}(?=\s))?)\s{{0,40}}+(?>(?:{_COMMENT})?){WRAPPED}

@@ -33,6 +33,7 @@ from signet_actors.domain.redaction.letters import PlainText, plain_letters
 from signet_actors.domain.redaction.line_prefixes import without_line_prefixes
 from signet_actors.domain.redaction.lists import listed_values
 from signet_actors.domain.redaction.named_values import named_values, tagged_values
+from signet_actors.domain.redaction.said_values import values_said_first, values_to_use
 from signet_actors.domain.redaction.secret_names import ASCII_MARKS, HEADING_MARKS, PAIR_MARKS, name_starts
 from signet_actors.domain.redaction.statements import STATEMENT_MARKS, statement_values
 from signet_actors.domain.redaction.tables import column_values
@@ -246,7 +247,8 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
             yield from tagged_values(plain, folded)
         if "&" in plain and "*" in plain:
             yield from aliased_values(plain, folded)
-        yield from written_credentials.values_said_first(plain, folded, names)
+        yield from values_said_first(plain, folded, names)
+        yield from values_to_use(plain, folded, names)
         yield from written_credentials.other_values(plain, folded)
         if not joined:
             yield from column_values(plain, folded)

@@ -41,20 +41,28 @@ LANGUAGES: Final = {
     "English": Language(
         "password passcode passphrase pass·phrase p/w pass passwd pwd psw psk pw seed·phrase recovery·phrase wifi·code"
         " wlan·code identified·by",
-        "is was are has·been will·be should·be must·be can·be now set·to changed·to reset·to equals",
+        "is was are has·been will·be should·be must·be can·be now set·to changed·to reset·to equals would·be might·be"
+        " may·be could·be has·to·be needs·to·be ought·to·be used·to·be isn't isn’t wasn't wasn’t has·the·value"
+        " has·value with·the·value with·value defaults·to still turned·out·to·be should·really·be"
+        " should·have·the·value is·supposed·to·be",
         "for of to on in at from as·of since until starting effective",
     ),
     "German": Language(
         "passwort kennwort zugangscode wlan-schlüssel wlan·schlüssel netzwerkschlüssel",
-        "ist war wurde lautet heißt heisst jetzt",
+        "ist war wurde lautet heißt heisst jetzt wäre müsste sollte dürfte könnte muss soll hat·den·wert mit·dem·wert",
         "für fürs von vom zum zur im am der des ab seit",
     ),
     "French": Language(
         "mdp mot·de·passe mot·de·passe·d'application passe mot·secret code·secret code·wifi clé·wifi clé·wi-fi clé·wpa",
-        "est c'est",
+        "est c'est sera serait doit·être devrait·être n'est n’est a·la·valeur a·pour·valeur avec·la·valeur vaut",
         "du de la le pour à·partir·de à·partir·d'aujourd'hui depuis",
     ),
-    "Spanish": Language("contraseña clave·secreta clave", "es fue era", "del de para desde a·partir·de"),
+    "Spanish": Language(
+        "contraseña clave·secreta clave",
+        "es fue era será sería debe·ser debería·ser tiene·que·ser sigue·siendo ya·no·es no·es tiene·el·valor"
+        " con·el·valor vale",
+        "del de para desde a·partir·de",
+    ),
     "Catalan": Language("contrasenya", "és", "del de per"),
     "Portuguese": Language("senha palavra-passe palavra·passe", "é foi era", "do da de para"),
     "Italian": Language("password·dell'app parola·chiave parola·d'ordine parola·d'accesso parola", "è", "di per del"),
@@ -86,6 +94,15 @@ LANGUAGES: Final = {
 """The one place that says how people name and state a password; docs/operations.md lists the languages."""
 
 
+_ADVERBS: Final = """
+    now still currently presently set·to changed·to reset·to again actually really just simply probably always in·fact
+    not apparently definitely indeed maybe perhaps supposedly only exactly no·longer never also of·course i·think
+    jetzt nun derzeit aktuell momentan eigentlich wirklich einfach nur wahrscheinlich immer immer·noch noch doch wohl
+    übrigens vermutlich tatsächlich angeblich nicht nicht·mehr weiterhin maintenant actuellement en·fait vraiment juste
+    simplement probablement toujours encore pas plus ahora actualmente en·realidad realmente simplemente solo sólo
+    probablemente siempre todavía aún de·hecho agora adesso attualmente teraz
+"""
+"""What may stand around a verb of ``Language``: ``the password is actually …``, ``… probably is …``."""
 CREDENTIAL_WORDS: Final = """
     secret token credentials credential jeton·d'accès jeton zugriffstoken zugangstoken
     access·code auth·code clé·api clé·d'api clé·secrète clave·api clave·de·api chave·api
@@ -182,18 +199,7 @@ def _marks(names: tuple[str, ...], separator: str = " ") -> tuple[str, ...]:
 ASCII_MARKS: Final = _marks(
     (
         *secret_names(ascii_only=True),
-        "key",
-        "_pat",
-        "_sk",
-        "auth",
-        "pin",
-        "wifi:",
-        "mnemonic",
-        "b64",
-        "base64",
-        "blob",
-        "basic",
-        "pat",
+        *("key", "_pat", "_sk", "auth", "pin", "wifi:", "mnemonic", "b64", "base64", "blob", "basic", "pat"),
     )
 )
 PASSWORD_MARKS: Final = _marks(
@@ -214,9 +220,12 @@ def is_password_name(name: str) -> bool:
     return not name.startswith(_CREDENTIALS)
 
 
-def any_of(words: str, *, ascii_only: bool) -> str:
-    """Return a pattern for any of the ``words`` in folded text, with their accents; it matches nothing without any."""
-    return "|".join(map(re.escape, words_of(words, ascii_only=ascii_only, bare=False))).replace(r"\ ", r"\s") or "(?!)"
+def any_of(words: str, *, ascii_only: bool = False, bare: bool = False) -> str:
+    """Return a pattern for any of the ``words`` in folded text; it matches nothing without any. See ``words_of``."""
+    return "|".join(map(re.escape, words_of(words, ascii_only=ascii_only, bare=bare))).replace(r"\ ", r"\s") or "(?!)"
+
+
+ADVERBS: Final = any_of(_ADVERBS, bare=True)
 
 
 class Said(NamedTuple):

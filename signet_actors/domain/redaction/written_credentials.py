@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
@@ -27,7 +27,6 @@ from signet_actors.domain.redaction.secret_names import (
     SAID,
     WORDS_FOR_PHRASES,
     is_password_name,
-    matches_at,
     secret_names,
     words_of,
 )
@@ -119,7 +118,6 @@ _USER = compile_later(
     r"[\"'`*_]{0,3}"
 )
 _LINE_END = compile_later(r"[^\r\n]{0,200}(?:\r?\n|$)")
-_LAST_NAME = {only: compile_later(rf"(?P<name>{NAME_WORDS[only]})(?!\w)") for only in (True, False)}
 _PASSWORDS = {
     only: "|".join(map(re.escape, filter(is_password_name, secret_names(ascii_only=only)))) for only in (True, False)
 }
@@ -157,19 +155,7 @@ _TOLD_LATER = compile_later(
 _NAMED = {only: compile_later(rf"(?<![a-z])(?:{NAME_WORDS[only]}|key|pat)s?(?!\w)") for only in (True, False)}
 _BEFORE_TOLD: Final = 160
 _LEAST_CHARS: Final = 6
-_COPULAS: Final = (
-    *(" is ", " was ", " as ", " at ", " when ", " if ", " where ", " ist ", " war ", " als ", " est ", " es "),
-    *(" como ", " \xe9 ", " \xe8 "),
-)
 _CONTEXT_CHARS: Final = 48
-_SAID_BEFORE = compile_later(
-    r"\s(?:is|was|as|at|ist|war|als|est|comme|es|como|\u00e9|\u00e8|come|(?:when|if|where)\s(?:it\s|you\s(?:are\s)?)?(?:ask|prompt|want)(?:s|ed)?(?:\sfor)?)\s"
-    r"(?:(?:the|my|our|your|its|das|dein|mein|unser|le|la|el|il|o|a)\s)?(?:[\w-]{1,20}\s){0,2}\Z"
-)
-_ENTERED = compile_later(r"\b(?:use|enter|type|try|nimm|utilise|usa)\s[\"'`*]{0,3}\Z")
-_WHOSE = compile_later(
-    r"\s(?:my|our|dein|mein|unser|wi-?fi|wlan|sudo|root|admin|ssh|router|guest|vpn|nas)\s(?:[\w-]{1,20}\s)?\Z"
-)
 _VERB_LAST: Final = [each for each in LANGUAGES.values() if each.after]
 _SAID_LAST = compile_later(
     rf"(?:{_any_of(' '.join(each.names for each in _VERB_LAST))})(?:\s[^\s:=|()]{{1,30}}){{0,3}}?\s[\"'`\u00ab\u201c]?"
@@ -177,7 +163,6 @@ _SAID_LAST = compile_later(
     rf"{{1,2}}(?:{_any_of(' '.join(each.after for each in _VERB_LAST))})(?!\w)"
 )
 """The verb of some languages comes last: ``parola … dir``."""
-_AROUND: Final = "*_~`\"',.()<>[]\u201c\u201d\u201e\u00ab\u00bb"
 _PIN = compile_later(
     r"(?<!\w)(?:(?P<sure>puk|passcode|(?:karten|handy)-pin|(?:my|our|card|sim|phone|bank|door|voicemail) pin"
     r"|t(?:\u00fc|u\u0308|ue)rcode"
@@ -360,41 +345,6 @@ def _login_password(plain: str, pair: re.Match[str], *, spoken: bool) -> Iterato
         )
     ):
         yield "password", start, secret_end(plain, start, end)
-
-
-def _value_said_before(plain: str, folded: str, name: int, after: int, *, password: bool) -> tuple[int, int] | None:
-    """Return start and end of the value in ``… is the password``, whose ``password`` is from ``name`` to ``after``."""
-    said = _SAID_BEFORE.search(folded, max(0, name - _CONTEXT_CHARS), name)
-    if said is None or (said[0].startswith(" at ") and not folded.startswith(" prompt", after)):
-        return None
-    end = said.start()
-    begin = max(0, end - MAX_CHECKED_CHARS)
-    blanks = ((plain.rfind(blank, begin, end), len(blank)) for blank in (" ", "\n", "\t", "\\n"))
-    start = max((at + size for at, size in blanks if at >= 0), default=0)
-    while start < end and plain[start] in _AROUND:
-        start += 1
-    while start < end and plain[end - 1] in _AROUND:
-        end -= 1
-    value = plain[start:end]
-    told = is_signed_credential(value) or (
-        not is_id_or_place(value)
-        and ends_there(plain, after)
-        and (
-            is_word_and_number(value)
-            or (_WHOSE.search(said[0]) is not None and is_spoken_password(value))
-            or (password and _ENTERED.search(folded, max(0, start - 12), start) and is_spoken_password(value))
-        )
-    )
-    return (start, end) if told else None
-
-
-def values_said_first(plain: str, folded: str, names: Sequence[int]) -> Iterator[SecretSpan]:
-    """Yield the values of ``… is the password`` and ``use … as the token``."""
-    if not any(copula in folded for copula in _COPULAS):
-        return
-    for name in matches_at(_LAST_NAME[folded.isascii()], folded, names):
-        if value := _value_said_before(plain, folded, *name.span(), password=is_password_name(name["name"])):
-            yield "password" if is_password_name(name["name"]) else "credential", *value
 
 
 def app_passwords(plain: str, folded: str) -> Iterator[SecretSpan]:
