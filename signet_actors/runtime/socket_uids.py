@@ -37,6 +37,8 @@ _CONNECTION: Final = struct.Struct("!HH16s16s")
 _ANSWER: Final = struct.Struct("=xB62xII")
 """State, uid and inode of ``inet_diag_msg``."""
 _LISTENING: Final = 10
+_CONNECTING: Final = 2
+"""A socket that still connects is no accepted peer: it may have got the port that another user's socket has."""
 _PAGE: Final = 4096
 _LOCAL, _STATE, _UID, _INODE = 1, 3, 7, 9
 
@@ -65,7 +67,7 @@ def netlink_uid(client: End, server: End) -> int | None:
     state, uid, inode = _ANSWER.unpack_from(answer, _HEAD.size)
     if state == _LISTENING:  # another socket at the client's port
         return None
-    return int(uid) if inode else SOCKET_CLOSED
+    return int(uid) if inode and state != _CONNECTING else SOCKET_CLOSED
 
 
 def peer_uid(client: End, server: End, tables: tuple[Path, ...] = TABLES) -> int | None:
@@ -82,12 +84,15 @@ def peer_uid(client: End, server: End, tables: tuple[Path, ...] = TABLES) -> int
         for table in tables:
             try:
                 lines = table.read_bytes()
-            except OSError:
+            except (FileNotFoundError, PermissionError):
                 continue
+            except OSError:  # not to be told is no permission
+                return SOCKET_CLOSED
             for pair in wanted:
-                found = _line_with(lines, pair)
-                if found is not None:
-                    return int(found[_UID]) if int(found[_INODE]) else SOCKET_CLOSED
+                found = {(int(line[_UID]), int(line[_INODE]) > 0) for line in _lines_with(lines, pair)}
+                if found:
+                    uid, is_open = found.pop()
+                    return uid if is_open and not found else SOCKET_CLOSED
             has_connection_info = has_connection_info or _listens(lines, server[1])
         if not has_connection_info:
             return None
@@ -159,13 +164,15 @@ def _as_hex_words(packed: bytes) -> str:
     return "".join(f"{word:08X}" for word in struct.unpack(f"={len(packed) // 4}I", packed))
 
 
-def _line_with(lines: bytes, pair: bytes) -> list[bytes] | None:
+def _lines_with(lines: bytes, pair: bytes) -> Iterator[list[bytes]]:
+    """Yield the lines of connections between the pair of addresses, apart from sockets that still connect."""
     at = lines.find(pair)
-    if at < 0:
-        return None
-    begin = lines.rfind(b"\n", 0, at) + 1
-    end = lines.find(b"\n", at)
-    return lines[begin : end if end >= 0 else None].split()
+    while at >= 0:
+        begin, end = lines.rfind(b"\n", 0, at) + 1, lines.find(b"\n", at)
+        fields = lines[begin : end if end >= 0 else None].split()
+        if int(fields[_STATE], 16) != _CONNECTING:
+            yield fields
+        at = lines.find(pair, at + 1)
 
 
 def _listens(lines: bytes, port: int) -> bool:

@@ -5,11 +5,13 @@ Source: proc_pid_net(5).
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,36 @@ def test_a_client_that_shut_down_its_side_still_has_its_uid(tmp_path: Path) -> N
 def test_a_closed_socket_is_not_attributed_to_root(tmp_path: Path) -> None:
     path = table(tmp_path, LISTENS, line(FROM_CLIENT, state="05", uid=0, inode=0))
     assert peer_uid(CLIENT, SERVER, (path,)) == SOCKET_CLOSED
+
+
+def test_a_socket_that_still_connects_from_the_same_port_is_not_the_client(tmp_path: Path) -> None:
+    connecting, other = line(FROM_CLIENT, state="02", uid=0), line(FROM_CLIENT, uid=65534)
+    assert peer_uid(CLIENT, SERVER, (table(tmp_path, LISTENS, connecting),)) == SOCKET_CLOSED
+    for lines in ((connecting, other), (other, connecting)):
+        assert peer_uid(CLIENT, SERVER, (table(tmp_path, LISTENS, *lines),)) == 65534
+    two = table(tmp_path, LISTENS, line(FROM_CLIENT, uid=0, inode=78), other)
+    assert peer_uid(CLIENT, SERVER, (two,)) == SOCKET_CLOSED
+
+
+def test_netlink_does_not_take_a_socket_that_still_connects_for_the_client() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, ExitStack() as stack:
+        for _ in range(8):  # the queue of the listener is full, so one of them still connects
+            client = stack.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(listener.getsockname())
+        with client:
+            assert netlink_uid(client.getsockname(), listener.getsockname()) == SOCKET_CLOSED
+
+
+@pytest.mark.parametrize(("error", "uid"), [(errno.ENOENT, None), (errno.EMFILE, SOCKET_CLOSED)])
+def test_a_table_that_cannot_be_opened_for_now_permits_nothing(
+    monkeypatch: pytest.MonkeyPatch, error: int, uid: int | None
+) -> None:
+    def refuse(_: Path) -> bytes:
+        raise OSError(error, "no")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert peer_uid(CLIENT, SERVER) == uid
 
 
 def test_a_connection_without_an_entry_has_no_owner(tmp_path: Path) -> None:
