@@ -198,7 +198,7 @@ REPLIES = (
     ),
     (
         ("where do the nightly dumps go?", "The nightly dumps go to an S3 bucket."),
-        ("they moved to Backblaze", "Noted."),
+        ("they moved to Backblaze", "Noted, Backblaze it is."),
         "where do the nightly dumps go?",
     ),
     (
@@ -222,18 +222,40 @@ REPLIES = (
         "which queue carries the mails?",
     ),
     (
+        ("which service sends the newsletter?", "The newsletter is sent by Mailgun."),
+        ("it's Postmark, not Mailgun", "Postmark, sorry."),
+        "which service sends the newsletter?",
+    ),
+    (
+        ("which theme has the handbook?", "The handbook has the theme Furo."),
+        ("that is not right. Shibuya.", "Shibuya, noted."),
+        "which theme has the handbook?",
+    ),
+    (
         ("womit bauen wir die Container?", "Die Container werden mit Docker gebaut."),
         ("nein, mit Podman", "Podman, notiert."),
         "womit bauen wir die Container?",
     ),
 )
 NO_CORRECTIONS = (
-    "now add a spinner to the settings page",
-    "thanks, now run the tests",
-    "ok. can you move the button to the left now?",
-    "please replace the logo in the footer",
-    "jetzt schreib einen Test dafür",
-    "great, and is the sandbox reset each night now?",
+    ("now add a spinner to the settings page", "Done, the spinner is on the settings page."),
+    ("thanks, now run the tests", "The tests pass."),
+    ("ok. can you move the button to the left now?", "The button is on the left."),
+    ("please replace the logo in the footer", "The logo in the footer is replaced."),
+    ("jetzt schreib einen Test dafür", "Der Test ist geschrieben."),
+    ("great, and is the sandbox reset each night now?", "Yes, the sandbox is reset each night."),
+    ("thanks, that works now", "Great that it works."),
+    ("no problem, thanks", "You are welcome."),
+    ("that's all for now", "See you."),
+    ("I am in a meeting now", "All right."),
+    ("no idea", "Fine."),
+    ("stimmt, danke", "Gern."),
+    ("tests pass now", "You are welcome."),
+    ("the error is gone", "Good."),
+    ("no, run the linter first", "The linter has no complaints."),
+    ("No. Write it in Rust instead.", "Rewritten in Rust."),
+    ("now the login page", "The login page is next."),
+    ("yes, it was changed last year", "Good to know."),
 )
 
 
@@ -258,10 +280,28 @@ def test_what_was_ordered_or_asked_next_is_no_correction(empty_rooms: Callable[[
     question, answer = REPLIES[0][0]
     for reply in NO_CORRECTIONS:
         room = empty_rooms()
-        told(room, datetime(2026, 3, 3, 9, tzinfo=UTC), [(question, answer), (reply, "Done.")])
+        told(room, datetime(2026, 3, 3, 9, tzinfo=UTC), [(question, answer), reply])
         text = given(room, question)
         assert answer in text
-        assert reply not in text
+        assert reply[0] not in text
+
+
+def test_a_recall_has_the_answer_before_what_was_said_after_it(empty_rooms: Callable[[], Client]) -> None:
+    room = empty_rooms()
+    told(room, datetime(2026, 3, 3, 9, tzinfo=UTC), [*REPLIES[0][:2]])
+    found = room.post("/api/memory/recall", {"query": REPLIES[0][2], "limit": 1, "project": PROJECT}).ok()
+    assert [REPLIES[0][0][1] in row["content"] for row in found["results"]] == [True]
+
+
+@pytest.mark.parametrize("forgotten", ["The checkout uses Adyen as payment provider", "The checkout uses Stripe"])
+def test_a_reply_about_something_forgotten_is_not_given(empty_rooms: Callable[[], Client], forgotten: str) -> None:
+    room = empty_rooms()
+    answers = [("which payment provider does the checkout use?", "The checkout uses Stripe.")]
+    told(room, datetime(2026, 3, 3, 9, tzinfo=UTC), [*answers, ("no, it is Adyen", "Adyen, noted.")])
+    assert "it is Adyen" in given(room, answers[0][0])
+    memory = room.remember(forgotten, project=PROJECT)["id"]
+    room.request("DELETE", f"/api/memory/{memory}?reason=wrong").ok()
+    assert "it is Adyen" not in given(room, answers[0][0])
 
 
 @pytest.mark.parametrize("is_other_agent", [True, False], ids=["another agent", "another project"])

@@ -31,19 +31,16 @@ _PHRASES: Final = (
     *("took over", "turned off", "used to", "nicht mehr", "kein mehr", "keine mehr", "ab sofort", "au lieu"),
     *("à la place", "n est plus", "ne sont plus", "ya no", "en lugar", "en vez"),
 )
-_REFUSALS: Final = (
-    "no",
-    "nope",
-    "wrong",
-    "incorrect",
-    "nein",
-    "falsch",
-    "stimmt",
-    "non",
-    "faux",
-    "incorrecto",
-    "falso",
+_REFUSALS: Final = frozenset(
+    ("no", "nope", "wrong", "incorrect", "nein", "falsch", "non", "faux", "incorrecto", "falso")
 )
+_REFUTED: Final = ("actually", "not true", "not right", "is wrong", "s wrong", "stimmt nicht", "est faux")
+_GOES_ON_WORDS: Final = """
+    now thanks thank ok okay great good perfect nice yes yep done fine cool
+    jetzt danke gut super ja perfekt maintenant merci oui ahora gracias sí bien
+"""
+_GOES_ON: Final = frozenset(_GOES_ON_WORDS.split())
+"""A reply that begins so takes the answer as it is."""
 _MOST_REPLY_CHARS: Final = 300
 _OBJECTS: Final = frozenset(("abandoned", "dropped", "removed", "renamed", "replaced", "retired", "swapped"))
 """What stands behind one of these has changed, and counts like a name."""
@@ -75,10 +72,19 @@ def speaks_of_change(text: str) -> bool:
     return not _WORDS.isdisjoint(words) or any(f" {phrase} " in spoken for phrase in _PHRASES)
 
 
-def corrects(reply: str) -> bool:
-    """Return True if what a user replied says that the answer is wrong or outdated, and asks for nothing."""
-    short = len(reply) <= _MOST_REPLY_CHARS and not reply.rstrip().endswith("?")
-    return short and (speaks_of_change(reply) or next(iter(words_of(reply)), "") in _REFUSALS)
+def refutes(reply: str) -> tuple[str, ...]:
+    """Return the words of what a user replied if it may say that the answer is wrong or outdated, without the refusal.
+
+    Empty if it asks or goes on. Whether it is about the answer, the words do not tell.
+    """
+    words = words_of(reply)
+    if not words or len(reply) > _MOST_REPLY_CHARS or reply.rstrip().endswith("?") or words[0] in _GOES_ON:
+        return ()
+    refuses = words[0] in _REFUSALS
+    spoken = f" {' '.join(words)} "
+    if refuses or speaks_of_change(reply) or ", not " in reply or any(f" {each} " in spoken for each in _REFUTED):
+        return tuple(words[refuses:])
+    return ()
 
 
 class Subject(NamedTuple):
