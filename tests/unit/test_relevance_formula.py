@@ -90,9 +90,18 @@ def test_a_series_of_alike_texts_counts_once() -> None:
     assert unrelated_cosines(many, PRIOR).mean == pytest.approx(unrelated_cosines(vectors[:64], PRIOR).mean, abs=0.02)
 
 
+@pytest.mark.parametrize("lean", [0.19, 0.25, 0.4])
+def test_a_model_whose_unrelated_texts_are_close_is_measured_as_it_is(lean: float) -> None:
+    vectors = sample(256) + lean
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = (vectors @ vectors.T)[np.triu_indices(256, 1)]
+    assert np.median(cosines) > 0.65
+    assert unrelated_cosines(vectors, PRIOR).mean == pytest.approx(np.median(cosines), abs=0.02)
+
+
 def test_few_different_vectors_count_little_beside_the_expectation() -> None:
     assert unrelated_cosines(sample(2), PRIOR) == PRIOR
-    leaning = sample(256) + 0.15
+    leaning = sample(256) + 1.0
     leaning /= np.linalg.norm(leaning, axis=1, keepdims=True)
     few, many = (unrelated_cosines(leaning[:rows], PRIOR).mean for rows in (4, 256))
     assert PRIOR.mean < few < 0.5 < many

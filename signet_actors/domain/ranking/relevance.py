@@ -88,6 +88,8 @@ OTHER_PRIOR: Final = Unrelated(0.1, 0.09)
 """What is expected where there are too few memories to measure: for the embedded model, and for transformers."""
 ALIKE: Final = 0.8
 """The least cosine of two texts that say the same of another number, day or name."""
+_APART: Final = 0.5
+_EQUAL: Final = 1.0 - 1e-5
 _PRIOR_PAIRS: Final = 100
 """The expectation counts as much as so many pairs, which 15 memories have."""
 _LEAST_SPREAD: Final = 0.02
@@ -110,12 +112,14 @@ def unrelated_cosines(vectors: npt.NDArray[np.float32], prior: Unrelated) -> Unr
     """Return the mean and spread of the cosines of all pairs of a sample. Shape (n, dimensions), of unit length.
 
     Some pairs are related: so the mean is estimated by the median, and the spread by the lower half. Texts that are
-    ``ALIKE``, such as a series of measurements, count once. In a small sample ``prior`` counts as well.
+    ``ALIKE``, such as a series of measurements, count once, unless all texts are nearly as much alike: then the model
+    gives unrelated ones such cosines, or the memories are about one thing. In a small sample ``prior`` counts as well.
     """
     every = vectors @ vectors.T
+    least = ALIKE if every.min(initial=1.0) < _APART else _EQUAL
     kept: list[int] = []
     for at in range(len(vectors)):
-        if not (every[at, kept] >= ALIKE).any():
+        if not (every[at, kept] >= least).any():
             kept.append(at)
     n = len(kept)
     if n < 3:
