@@ -1390,6 +1390,9 @@ TAKEN = [
     for form in (
         "run `wandb login %s` first",
         "wandb login %s",
+        "wandb login --host=https://wandb.quay.example %s",
+        "wandb login \\\n  %s",
+        "wandb login %s&& make train",
         "$ snyk auth %s",
         "ngrok config add-authtoken %s",
         "ngrok authtoken %s",
@@ -1414,6 +1417,12 @@ TAKEN = [
 ]
 """Tokens as the argument of a command."""
 NOT_TAKEN = [
+    "fix login 3f0a94c1d27be6508c11fe42a97d05b36e8c4712",
+    "revert auth 3f0a94c1d27be6508c11fe42a97d05b36e8c4712",
+    "the commit that broke login 3f0a94c1d27be6508c11fe42a97d05b36e8c4712",
+    "git checkout auth 3f0a94c1d27be6508c11fe42a97d05b36e8c4712",
+    "user auth 01a22a0d6c427ecc9f8cd521190992d7 failed",
+    "middleware auth UserService2FactoryBean",
     "run `wandb login` first",
     "git login is not a command, see commit 3f0a94c1d27be6508c11fe42a97d05b36e8c4712",
     "the login 01a22a0d-6c42-7ecc-9f8c-d521190992d7 failed",

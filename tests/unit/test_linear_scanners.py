@@ -223,7 +223,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "_PRODUCTS": WHOLE,
         "_KEY_TAIL": MATCHED,
         **dict.fromkeys(("_MORE_ARGUMENTS", "_USER_AND_PASSWORD", "_PARAMETER"), MATCHED),
-        **dict.fromkeys(("_BEFORE_COMMAND", "_LIKE_COMMIT", "_PORTS", "_WORD"), WHOLE),
+        **dict.fromkeys(("_BEFORE_COMMAND", "_SHA1", "_PORTS", "_WORD"), WHOLE),
         "_OPTION_BEFORE": SEARCHED,
     },
     "domain.redaction.named_values": {

@@ -172,16 +172,16 @@ _COMMAND_LINE = compile_later(r"(?>(?:[^\\\n]|\\\r?\n|\\.)*)")
 _SET = compile_later(r"(?<=\s)(?:(?:--from-literal|--env|-e)[ =])?[\"']?[A-Za-z][\w.]{0,64}=[\"']?([^\s\"'|;&]{6,256})")
 """A command that sets secrets by name, and each of what it sets: ``fly secrets set X=…``."""
 _TOKEN_COMMAND = compile_later(
-    r"(?<![\w.-])[a-z][\w-]{1,30}[ \t]{1,3}(?:login|auth|unlock|authtoken|obscure|apikey|authorizations:create"
-    r"|(?:auth|config|service|hex\.user)[ \t]{1,3}(?:add-authtoken|init|install|key|login|token)"
-    r"|config[ \t]{1,3}(?:set[ \t]{1,3})?[\w.-]{0,60}(?:api|auth|key|token)[\w.-]{0,60}"
-    r"|user-secrets[ \t]{1,3}set[ \t]{1,3}[\w:.-]{1,64})"
-    r"(?:[ \t]{1,3}[\w.+-]{1,64}@[\w.-]{1,64})?(?:[ \t]{1,3}--?[a-z][\w-]{0,20})?[ \t=]{1,3}"
-    r"[\"']?(?P<value>[\w.+=-]{16,256})(?=[\s\"'`,;|)]|\Z)"
+    r"(?<![\w.-])(?:(?:algolia|bw|cargo|cloudflared|composer|consul|doctl|eas|flyctl|fly|heroku|hf|huggingface-cli|mix|ngrok|netlify"
+    r"|poetry|pulumi|railway|rclone|sentry-cli|snyk|supabase|terraform|vercel|wandb)(?=[ \t])[ \t\w:.-]{0,80}?[ \t]"
+    r"(?:login|auth|unlock|authtoken|add-authtoken|obscure|apikey|authorizations:create|init|install|key|token"
+    r"|[\w.-]{0,60}(?:api|auth|key|token)[\w.-]{0,60})|[a-z][\w-]{1,30}[ \t]user-secrets[ \t]{1,3}set[ \t]{1,3}[\w:.-]{1,64})"
+    r"(?:[ \t]{1,3}[\w.+-]{1,64}@[\w.-]{1,64})?(?:[ \t]{1,3}--?[a-z][\w-]{0,20}(?:=\S{1,99})?){0,2}(?:[ \t=]|\\\r?\n){1,9}"
+    r"[\"']?(?P<value>[\w.+=-]{16,256})(?=[\s\"'`,;|&)]|\Z)"
 )
 """A token as the argument of a program: ``wandb login …``, ``ngrok config add-authtoken …``."""
-_LIKE_COMMIT = compile_later(r"[0-9a-f]{40}")
-"""What a commit looks like, which no program logs in with."""
+_SHA1 = compile_later(r"[0-9a-f]{40}")
+"""Such a key looks like a commit; none of these programs takes one."""
 _AUTH = compile_later(
     r"(?:(?P<alone>(?:^|[\n>`]|-cli)[ \t]{0,4})|(?<![\w-]))AUTH[ \t]{1,4}"
     r"[\"']?([^\s\"'`]{2,256})[\"']?(?:[ \t]{1,4}[\"']?([^\s\"'`]{6,256}))?"
@@ -324,7 +324,7 @@ def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
                 yield "password", start, end
     for found in windowed_matches(_TOKEN_COMMAND, folded, _REACH) if any(map(folded.__contains__, _TAKERS)) else ():
         start, end = found.span("value")
-        if is_token(plain[start:end]) or _LIKE_COMMIT.fullmatch(folded, start, end):
+        if is_token(plain[start:end]) or _SHA1.fullmatch(folded, start, end):
             yield "credential", start, end
     done = 0
     for found in windowed_matches(_SETS, folded, _REACH) if "secret" in folded else ():
