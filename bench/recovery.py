@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import Final
 
@@ -52,9 +53,11 @@ class Killer:
 
     def kill(self, role: str, waits: Waits, *, until_replaced: bool) -> None:
         """Kill ``role`` and note how long it takes to be served, and to be replaced. Raises DaemonFailed."""
+        self._wait(lambda: role in self._daemon.processes(), time.perf_counter(), role)
         former = self._daemon.processes()[role]
         began = time.perf_counter()
-        os.kill(former, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(former, signal.SIGKILL)
         if role == "supervisor":
             self._daemon.stop()
             self._daemon.start()
@@ -102,7 +105,7 @@ def measure(daemon: Daemon, times: int, seconds: float, rng: random.Random, prog
     waits = found[f"any child, every {EVERY_S} s"] = Waits()
     until = time.perf_counter() + seconds
     while (now := time.perf_counter()) < until:
-        killer.kill(rng.choice([role for role in roles if role in daemon.processes()]), waits, until_replaced=False)
+        killer.kill(rng.choice(roles), waits, until_replaced=False)
         time.sleep(max(0.0, now + EVERY_S - time.perf_counter()))
     progress.print(f"[dim]the daemon ended by itself {killer.starts} times[/dim]", highlight=False)
     return found

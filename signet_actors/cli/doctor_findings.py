@@ -73,7 +73,7 @@ def database_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     places = Workspace(context.workspace)
     database = places.database
     beside = (each for form in (f"{database.name}-*", "aside-*") for each in database.parent.glob(form))
-    if not any(map(Path.exists, (database, places.database_marker_file, places.backup_dir, *beside))):
+    if not any(map(os.path.lexists, (database, places.database_marker_file, places.backup_dir, *beside))):
         yield DoctorFinding("database", OK, f"{database} does not exist yet; the first start creates it")
         return
     if context.running:

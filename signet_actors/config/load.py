@@ -275,9 +275,10 @@ class _ConfigReader:
         self._warn(f"{self.source}: {label}: unknown key, ignored{hint}")
 
     def _suggestion(self, shown: str, siblings: list[str], path: KeyPath, written: KeyPath) -> str:
-        first, dot, rest = shown.partition(".")
-        if dot and first in siblings:
-            return f'; write "{first}:", and "{rest}:" indented on a line of its own below it'
+        *above, last = (*written, *shown.split("."))
+        if "." in shown and ".".join((*above, last)) in {key.dotted for key in keys()}:
+            places = " below ".join(f'"{part}:"' for part in reversed(above))
+            return f'; write "{last}:" indented below {places}'
         near = closest(shown, [*siblings, *_IGNORED.get(path, ())])
         if near is not None:
             return f'; did you mean "{".".join((*written, near))}"?'

@@ -165,7 +165,7 @@ def test_start_and_restart_say_what_the_configuration_ignores(workspace: Path, s
     for command in ("start", "restart"):
         ran = signet(command)
         assert ran.exit_code == 0
-        assert 'warning: agent.yaml: gateway.port: unknown key, ignored; write "gateway:"' in ran.stderr
+        assert 'warning: agent.yaml: gateway.port: unknown key, ignored; write "port:" indented below' in ran.stderr
     assert signet("stop", "--now").exit_code == 0
 
 

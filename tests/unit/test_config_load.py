@@ -175,6 +175,8 @@ def test_keys_of_other_programs_cause_no_warning(tmp_path: Path) -> None:
 
 # What is odd
 
+NESTED = 'below "pipelineV2:" below "memory:"'
+
 
 @pytest.mark.parametrize(
     ("text", "warning"),
@@ -192,8 +194,18 @@ def test_keys_of_other_programs_cause_no_warning(tmp_path: Path) -> None:
         ),
         (
             "search.alpha: 0.5",
-            'search.alpha: unknown key, ignored; write "search:", and "alpha:" indented on a line of its own below it',
+            'search.alpha: unknown key, ignored; write "alpha:" indented below "search:"',
         ),
+        (
+            "memory.pipelineV2.enabled: false",
+            f'memory.pipelineV2.enabled: unknown key, ignored; write "enabled:" indented {NESTED}',
+        ),
+        (
+            "memory: {pipelineV2.enabled: false}",
+            f'memory.pipelineV2.enabled: unknown key, ignored; write "enabled:" indented {NESTED}',
+        ),
+        ("search.nonsense: 1", 'search.nonsense: unknown key, ignored; did you mean "searcher"?'),
+        ("search.: 1", 'search.: unknown key, ignored; did you mean "search"?'),
         ("zzzzzz: 1", "zzzzzz: unknown key, ignored"),
         ("3: 4", "3: unknown key, ignored"),
         (

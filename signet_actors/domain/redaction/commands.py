@@ -172,11 +172,14 @@ _COMMAND_LINE = compile_later(r"(?>(?:[^\\\n]|\\\r?\n|\\.)*)")
 _SET = compile_later(r"(?<=\s)(?:(?:--from-literal|--env|-e)[ =])?[\"']?[A-Za-z][\w.]{0,64}=[\"']?([^\s\"'|;&]{6,256})")
 """A command that sets secrets by name, and each of what it sets: ``fly secrets set X=…``."""
 _TOKEN_COMMAND = compile_later(
-    r"(?<![\w.-])(?:(?:algolia|bw|cargo|cloudflared|composer|consul|doctl|eas|flyctl|fly|heroku|hf|huggingface-cli|mix|ngrok|netlify"
-    r"|poetry|pulumi|railway|rclone|sentry-cli|snyk|supabase|terraform|vercel|wandb)(?=[ \t])[ \t\w:.-]{0,80}?[ \t]"
+    r"(?<![\w.-])(?:(?:algolia|bw|cargo|cloudflared|composer|consul|doctl|eas|flyctl|fly|heroku|hf|huggingface-cli|mix"
+    r"|ngrok|netlify|poetry|pulumi|railway|rclone|sentry-cli|snyk|supabase|terraform|vercel|wandb)"
+    r"(?=[ \t])[ \t\w:.-]{0,80}?[ \t]"
     r"(?:login|auth|unlock|authtoken|add-authtoken|obscure|apikey|authorizations:create|init|install|key|token"
-    r"|[\w.-]{0,60}(?:api|auth|key|token)[\w.-]{0,60})|[a-z][\w-]{1,30}[ \t]user-secrets[ \t]{1,3}set[ \t]{1,3}[\w:.-]{1,64})"
-    r"(?:[ \t]{1,3}[\w.+-]{1,64}@[\w.-]{1,64})?(?:[ \t]{1,3}--?[a-z][\w-]{0,20}(?:=\S{1,99})?){0,2}(?:[ \t=]|\\\r?\n){1,9}"
+    r"|[\w.-]{0,60}(?:api|auth|key|token)[\w.-]{0,60})"
+    r"|[a-z][\w-]{1,30}[ \t]user-secrets[ \t]{1,3}set[ \t]{1,3}[\w:.-]{1,64})"
+    r"(?:[ \t]{1,3}[\w.+-]{1,64}@[\w.-]{1,64})?(?:[ \t]{1,3}--?[a-z][\w-]{0,20}(?:=\S{1,99})?){0,2}"
+    r"(?:[ \t=]|\\\r?\n){1,9}"
     r"[\"']?(?P<value>[\w.+=-]{16,256})(?=[\s\"'`,;|&)]|\Z)"
 )
 """A token as the argument of a program: ``wandb login …``, ``ngrok config add-authtoken …``."""
