@@ -88,7 +88,7 @@ OTHER_PRIOR: Final = Unrelated(0.1, 0.09)
 """What is expected where there are too few memories to measure: for the embedded model, and for transformers."""
 ALIKE: Final = 0.8
 """The least cosine of two texts that say the same of another number, day or name."""
-_APART: Final = 0.5
+_FAR: Final = 0.5
 _EQUAL: Final = 1.0 - 1e-5
 _PRIOR_PAIRS: Final = 100
 """The expectation counts as much as so many pairs, which 15 memories have."""
@@ -111,16 +111,15 @@ def word_weight(rows: int, holding: int) -> float:
 def unrelated_cosines(vectors: npt.NDArray[np.float32], prior: Unrelated) -> Unrelated:
     """Return the mean and spread of the cosines of all pairs of a sample. Shape (n, dimensions), of unit length.
 
-    Some pairs are related: so the mean is estimated by the median, and the spread by the lower half. Texts that are
-    ``ALIKE``, such as a series of measurements, count once, unless all texts are nearly as much alike: then the model
-    gives unrelated ones such cosines, or the memories are about one thing. In a small sample ``prior`` counts as well.
+    Some pairs are related: so the mean is estimated by the median, and the spread by the lower half. Equal vectors
+    count once, and of a store in which most texts are ``ALIKE``, such as a series of measurements, alike ones do; not if
+    all are nearly so: then the model gives unrelated texts such cosines, or the memories are about one thing. In a
+    small sample ``prior`` counts as well.
     """
     every = vectors @ vectors.T
-    least = ALIKE if every.min(initial=1.0) < _APART else _EQUAL
-    kept: list[int] = []
-    for at in range(len(vectors)):
-        if not (every[at, kept] >= least).any():
-            kept.append(at)
+    kept, unlike = _apart(every, _EQUAL), _apart(every, ALIKE)
+    if 2 * len(unlike) < len(kept) and every.min() < _FAR:
+        kept = unlike
     n = len(kept)
     if n < 3:
         return prior
@@ -131,6 +130,15 @@ def unrelated_cosines(vectors: npt.NDArray[np.float32], prior: Unrelated) -> Unr
         share * float(median) + (1 - share) * prior.mean,
         max(_LEAST_SPREAD, share * float(median - low) + (1 - share) * prior.spread),
     )
+
+
+def _apart(every: npt.NDArray[np.float32], least: float) -> list[int]:
+    """Return the vectors, by their cosines, without those that have ``least`` with an earlier one."""
+    kept: list[int] = []
+    for at in range(len(every)):
+        if not (every[at, kept] >= least).any():
+            kept.append(at)
+    return kept
 
 
 def extent(weights: Iterable[float], rows: int) -> float:
