@@ -112,9 +112,9 @@ def unrelated_cosines(vectors: npt.NDArray[np.float32], prior: Unrelated) -> Unr
     """Return the mean and spread of the cosines of all pairs of a sample. Shape (n, dimensions), of unit length.
 
     Some pairs are related: so the mean is estimated by the median, and the spread by the lower half. Equal vectors
-    count once, and of a store in which most texts are ``ALIKE``, such as a series of measurements, alike ones do; not if
-    all are nearly so: then the model gives unrelated texts such cosines, or the memories are about one thing. In a
-    small sample ``prior`` counts as well.
+    count once; where most texts are ``ALIKE``, such as a series of measurements, alike ones do, too. Not if all are
+    nearly so: then the model gives unrelated texts such cosines, or the memories are about one thing. In a small
+    sample ``prior`` counts as well.
     """
     every = vectors @ vectors.T
     kept, unlike = _apart(every, _EQUAL), _apart(every, ALIKE)
