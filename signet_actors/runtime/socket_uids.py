@@ -31,7 +31,7 @@ _REQUEST: Final = 1
 _ANY: Final = 0xFFFF_FFFF
 _HEAD: Final = struct.Struct("=IHHII")
 """Length, type, flags, sequence and port of a netlink message."""
-_ASKED: Final = struct.Struct("=BBxxI")
+_QUESTION: Final = struct.Struct("=BBxxI")
 """Family, protocol and states of ``inet_diag_req_v2``; the connection follows."""
 _CONNECTION: Final = struct.Struct("!HH16s16s")
 _ANSWER: Final = struct.Struct("=xB62xII")
@@ -54,12 +54,12 @@ def netlink_uid(client: End, server: End) -> int | None:
     ends = [_without_mapping(ipaddress.ip_address(end[0].partition("%")[0])) for end in (client, server)]
     family = socket.AF_INET if ends[0].version == 4 else socket.AF_INET6
     connection = _CONNECTION.pack(client[1], server[1], *(end.packed for end in ends))
-    body = _ASKED.pack(family, socket.IPPROTO_TCP, _ANY) + connection + struct.pack("=III", 0, _ANY, _ANY)
+    body = _QUESTION.pack(family, socket.IPPROTO_TCP, _ANY) + connection + struct.pack("=III", 0, _ANY, _ANY)
     head = _HEAD.pack(_HEAD.size + len(body), _SOCK_DIAG_BY_FAMILY, _REQUEST, 0, 0)
     try:
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as asked:
-            asked.send(head + body)
-            answer = asked.recv(_PAGE, socket.MSG_DONTWAIT)
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as channel:
+            channel.send(head + body)
+            answer = channel.recv(_PAGE, socket.MSG_DONTWAIT)
     except (OSError, AttributeError):  # another system, or a sandbox without netlink
         return None
     if len(answer) < _HEAD.size + _ANSWER.size or _HEAD.unpack_from(answer)[1] != _SOCK_DIAG_BY_FAMILY:

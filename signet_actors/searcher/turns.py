@@ -21,7 +21,7 @@ from signet_actors.domain.dated_sections import SUMMARY_TYPE
 from signet_actors.domain.query_words import match_terms, phrase_expression, words_of
 from signet_actors.domain.ranking import relevance
 from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
-from signet_actors.domain.temporal.change import Subject, refutes, shared, speaks_of_change, subject_of
+from signet_actors.domain.temporal.change import Subject, refuting_words, shared, speaks_of_change, subject_of
 from signet_actors.domain.transcripts.excerpts import exchange
 from signet_actors.domain.transcripts.unanswered import tells_nothing
 from signet_actors.domain.work_orders import orders_work, tells_subject
@@ -66,9 +66,10 @@ _LEFT: Final = frozenset(_LEFT_TO_DO.split())
 """Words that ask how a session ended: what it was about is said elsewhere in it."""
 
 
-_ANSWERS: Final = 2
-_AFTER: Final = 24
-"""So many turns after an answer the user's reply to it is looked for: an agent may say much."""
+_CORRECTED: Final = 2
+"""Of so many exchanges, the best, a correction by the user is looked for."""
+_AFTER: Final = (64 * 1024, 24)
+"""Within so many bytes and turns after an answer: an agent may say much before the user replies."""
 _OURSELVES: Final = ("we", "wir", "nous", "on")
 """Before a verb they tell what is done: "we use …"."""
 
@@ -125,10 +126,10 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
             turns = [turn for turn in turns if not tells_nothing([text[:2] for text in said(turn)])]
         units = [_exchange(snapshot, turn) for turn in turns]
         ranked = _ranked(snapshot, command, measure.extent, weights, turns, units)
-        replied: dict[FoundTurn, FoundTurn] = {}
+        corrections: dict[FoundTurn, FoundTurn] = {}
         if of_prompt and ranked:
-            replied = _replied(snapshot, ranked[:_ANSWERS], said)
-            ranked = _with_change(snapshot, query, ranked, turns, said, replied, free)
+            corrections = _corrections(snapshot, ranked[:_CORRECTED], said)
+            ranked = _with_change(snapshot, query, ranked, turns, said, corrections, free)
         terms = match_terms(command.query)
         words = (*terms.phrases, *terms.pairs)
         given = ranked if of_prompt else ranked[:free]
@@ -136,9 +137,9 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
         if of_prompt and rows:
             forgotten = Forgotten(reader, snapshot, command.read, command.filters)
             rows = [kept for row in rows if (kept := forgotten.left_of_turn(row)) is not None]
-            for reply, turn in replied.items():  # it may say what was forgotten with the words of the answer
-                told = _row(turn, 0.0, 0.0, exchange([*said(turn), *said(reply)], (), 2 * _CHARS))
-                if forgotten.left_of_turn(told) != told:
+            for reply, turn in corrections.items():  # answer and reply together may say what was forgotten
+                both = _row(turn, 0.0, 0.0, exchange([*said(turn), *said(reply)], (), 2 * _CHARS))
+                if forgotten.left_of_turn(both) != both:
                     rows = [row for row in rows if row.id != f"turn:{reply.turn}"]
             rows = rows[:free]
         memories = _with_room(found.rows, command.limit - len(rows))
@@ -246,15 +247,14 @@ def _with_change(
     ranked: list[_Ranked],
     turns: Sequence[FoundTurn],
     said: Callable[[FoundTurn], list[Said]],
-    replied: Mapping[FoundTurn, FoundTurn],
+    corrections: Mapping[FoundTurn, FoundTurn],
     places: int,
 ) -> list[_Ranked]:
     """Return the turns with the latest one that tells that something of the first one has changed, as the second.
 
     It has less of the prompt: "the freeze got postponed" does not say what kind of freeze, and "we dropped Auth0" not
-    what used it. A reply (``replied``) that corrects the answer need not share a word with it. What other agents and
-    projects say often may be rare here. If only one of the ``places`` is left, the change has it: a memory tells the
-    rest.
+    what used it. One of ``corrections`` need not share a word with it. What other agents and projects say often may be
+    rare here. If only one of the ``places`` is left, the change has it: a memory tells the rest.
     """
 
     @cache
@@ -262,7 +262,7 @@ def _with_change(
         expression = phrase_expression(word)
         if len(word) < _NAME_CHARS or stored.is_in_more_turns(snapshot, expression, FREQUENT):
             return False
-        return not stored.is_in_more_found(snapshot, query, expression, RARE)
+        return not stored.is_in_more_turns(snapshot, expression, RARE, of_query=query)
 
     def subject(turn: FoundTurn) -> Subject:
         return subject_of(" ".join(text for _, text, _ in said(turn)))
@@ -273,10 +273,10 @@ def _with_change(
     names = [phrase_expression(word) for stem, word in about.words.items() if stem in about.names and is_rare(word)]
     if names:
         turns = [*turns, *stored.best_turns(snapshot, query, " OR ".join(names[:MOST_TERMS]))]
-    turns = [*turns, *replied]
+    turns = [*turns, *corrections]
     later = [turn for turn in turns if given.isdisjoint(_exchange(snapshot, turn)) and _moment(turn) > _moment(first)]
     for turn in sorted(later, key=_moment, reverse=True)[:_COMPARED]:
-        is_correction = turn in replied
+        is_correction = turn in corrections
         if not is_correction and speaks_of_change(" ".join(text for _, text, _ in said(turn))):
             both = shared(about, subject(turn), is_rare, is_rare)
             is_correction = both.has_name or both.has_topic
@@ -286,28 +286,28 @@ def _with_change(
     return ranked
 
 
-def _replied(
+def _corrections(
     snapshot: Snapshot, ranked: Sequence[_Ranked], said: Callable[[FoundTurn], list[Said]]
 ) -> dict[FoundTurn, FoundTurn]:
     """Return what the user said right after each exchange, if it corrects the answer, with the exchange.
 
     It has a name of the exchange, or the agent's next answer repeats what is new in it: "thanks, Adyen then".
     """
-    found = {}
+    corrections = {}
     for turn, *_ in ranked:
         last = max(_exchange(snapshot, turn))
-        after = [each for each in stored.turns_beside(snapshot, turn.transcript, last, _AFTER)[0] if each.seq > last]
+        after, _ = stored.turns_after(snapshot, turn.transcript, last, *_AFTER)
         at = next((at for at, each in enumerate(after) if each.role == "user"), len(after))
         for reply in after[at : at + 1]:
-            words = refutes(reply.content)
+            words = refuting_words(reply.content)
             if not words or (orders_work(" ".join(words)) and words[0] not in _OURSELVES):
                 continue
             known, new = (subject_of(text) for text in (" ".join(text for _, text, _ in said(turn)), " ".join(words)))
             answered = subject_of(" ".join(each.content for each in after[at + 1 : at + 2]))
             if new.words.keys() & (known.names | (answered.words.keys() - known.words.keys())):
-                told = turn._replace(role=reply.role, said_at=reply.said_at, content=reply.content, turn=reply.seq)
-                found[told] = turn
-    return found
+                said_then = turn._replace(said_at=reply.said_at, content=reply.content, turn=reply.seq)
+                corrections[said_then._replace(role=reply.role)] = turn
+    return corrections
 
 
 def _latest_first(found: Sequence[_Found]) -> list[_Found]:

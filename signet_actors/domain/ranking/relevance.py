@@ -89,6 +89,7 @@ OTHER_PRIOR: Final = Unrelated(0.1, 0.09)
 ALIKE: Final = 0.8
 """The least cosine of two texts that say the same of another number, day or name."""
 _FAR: Final = 0.5
+"""A lower cosine between any two texts shows that the model tells texts apart."""
 _EQUAL: Final = 1.0 - 1e-5
 _PRIOR_PAIRS: Final = 100
 """The expectation counts as much as so many pairs, which 15 memories have."""
@@ -117,7 +118,7 @@ def unrelated_cosines(vectors: npt.NDArray[np.float32], prior: Unrelated) -> Unr
     sample ``prior`` counts as well.
     """
     every = vectors @ vectors.T
-    kept, unlike = _apart(every, _EQUAL), _apart(every, ALIKE)
+    kept, unlike = _distinct(every, _EQUAL), _distinct(every, ALIKE)
     if 2 * len(unlike) < len(kept) and every.min() < _FAR:
         kept = unlike
     n = len(kept)
@@ -132,7 +133,7 @@ def unrelated_cosines(vectors: npt.NDArray[np.float32], prior: Unrelated) -> Unr
     )
 
 
-def _apart(every: npt.NDArray[np.float32], least: float) -> list[int]:
+def _distinct(every: npt.NDArray[np.float32], least: float) -> list[int]:
     """Return the vectors, by their cosines, without those that have ``least`` with an earlier one."""
     kept: list[int] = []
     for at in range(len(every)):

@@ -37,12 +37,8 @@ COMMAND_OPTIONS: Final[tuple[tuple[tuple[str, ...], str, str], ...]] = (
     (("mariadb", "mariadb-dump", "mariadb-admin", "mariadb-backup", "xtrabackup"), "p", "glued"),
     (("sshpass",), "p", "either"),
     (("redis-cli", "keydb-cli", "valkey-cli"), "a", "either"),
-    (
-        ("docker login", "podman login", "skopeo login", "buildah login", "az login", "oc login", "expo login"),
-        "p",
-        "apart",
-    ),
-    (("helm registry login", "mongo", "mongosh", "mongodump", "mongorestore"), "p", "apart"),
+    (("docker login", "podman login", "skopeo login", "buildah login", "az login", "oc login"), "p", "apart"),
+    (("helm registry login", "expo login", "mongo", "mongosh", "mongodump", "mongorestore"), "p", "apart"),
     (("sqlcmd", "bcp", "unzip", "zip"), "P", "either"),
     (("plink", "pscp", "psftp"), "pw", "apart"),
     (("ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami", "ldappasswd"), "w", "either"),
@@ -70,8 +66,7 @@ _OPTIONS: Final = {
 }
 COMMAND_MARKS: Final = (
     *("mysql", "mariadb", "xtrabackup", "sshpass", "-cli", " login", "mongo", "sqlcmd", "bcp ", "zip ", "plink"),
-    "pscp",
-    *("psftp", "ldap", "7z", "rar ", "keytool", "jarsigner", "curl", "smbclient", "rpcclient", "smbmap"),
+    *("pscp", "psftp", "ldap", "7z", "rar ", "keytool", "jarsigner", "curl", "smbclient", "rpcclient", "smbmap"),
     *("http ", "https ", "xh ", "xhs ", "psexec", "rdesktop", "twine"),
     *("snowsql", "usermod", "useradd", "mosquitto", "ssh-keygen", "openssl"),
 )
@@ -81,10 +76,11 @@ _READERS: Final = (
     *("wpa_passphrase", "xfreerdp", "schtasks", "rabbitmqctl", "mosquitto_passwd", "mc ", "vault login"),
     *("pass insert", "jdbc:oracle", "securestring"),
 )
-_TAKERS: Final = (
-    *("unlock", "obscure", "apikey", "api=", "hex.user", "service install", "auth", "login", "token", "-secrets"),
+_TOKEN_MARKS: Final = (
+    *("unlock", "obscure", "apikey", "api=", "hex.user", "service install", "auth", "login", "token"),
+    "-secrets",
 )
-OPTION_MARKS: Final = (" -", "\t-", *_READERS, *_TAKERS)
+OPTION_MARKS: Final = (" -", "\t-", *_READERS, *_TOKEN_MARKS)
 """Texts without these have no command with a password."""
 _COMMAND_NAMES: Final = "|".join(
     re.escape(command).replace(r"\ ", r"\s{1,3}+") for command in sorted(_OPTIONS, key=len, reverse=True)
@@ -325,7 +321,9 @@ def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
             start, end = found.span(found.lastindex or 0)
             if (is_value if found[0].startswith(_OF_PROSE_TOO) else is_literal_secret)(plain[start:end]):
                 yield "password", start, end
-    for found in windowed_matches(_TOKEN_COMMAND, folded, _REACH) if any(map(folded.__contains__, _TAKERS)) else ():
+    for found in (
+        windowed_matches(_TOKEN_COMMAND, folded, _REACH) if any(map(folded.__contains__, _TOKEN_MARKS)) else ()
+    ):
         start, end = found.span("value")
         if is_token(plain[start:end]) or _SHA1.fullmatch(folded, start, end):
             yield "credential", start, end

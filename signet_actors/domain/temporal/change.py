@@ -31,10 +31,8 @@ _PHRASES: Final = (
     *("took over", "turned off", "used to", "nicht mehr", "kein mehr", "keine mehr", "ab sofort", "au lieu"),
     *("à la place", "n est plus", "ne sont plus", "ya no", "en lugar", "en vez"),
 )
-_REFUSALS: Final = frozenset(
-    ("no", "nope", "wrong", "incorrect", "nein", "falsch", "non", "faux", "incorrecto", "falso")
-)
-_REFUTED: Final = ("actually", "not true", "not right", "is wrong", "s wrong", "stimmt nicht", "est faux")
+_REFUSALS: Final = ("no", "nope", "wrong", "incorrect", "nein", "falsch", "non", "faux", "incorrecto", "falso")
+_REFUTING_PHRASES: Final = ("actually", "not true", "not right", "is wrong", "s wrong", "stimmt nicht", "est faux")
 _GOES_ON_WORDS: Final = """
     now thanks thank ok okay great good perfect nice yes yep done fine cool
     jetzt danke gut super ja perfekt maintenant merci oui ahora gracias sí bien
@@ -72,7 +70,7 @@ def speaks_of_change(text: str) -> bool:
     return not _WORDS.isdisjoint(words) or any(f" {phrase} " in spoken for phrase in _PHRASES)
 
 
-def refutes(reply: str) -> tuple[str, ...]:
+def refuting_words(reply: str) -> tuple[str, ...]:
     """Return the words of what a user replied if it may say that the answer is wrong or outdated, without the refusal.
 
     Empty if it asks or goes on. Whether it is about the answer, the words do not tell.
@@ -82,7 +80,12 @@ def refutes(reply: str) -> tuple[str, ...]:
         return ()
     refuses = words[0] in _REFUSALS
     spoken = f" {' '.join(words)} "
-    if refuses or speaks_of_change(reply) or ", not " in reply or any(f" {each} " in spoken for each in _REFUTED):
+    if (
+        refuses
+        or speaks_of_change(reply)
+        or ", not " in reply
+        or any(f" {each} " in spoken for each in _REFUTING_PHRASES)
+    ):
         return tuple(words[refuses:])
     return ()
 

@@ -160,7 +160,7 @@ def turns_after(
 
 def best_turns(snapshot: Snapshot, query: SearchSessions, expression: str, *, places: int = 1) -> list[FoundTurn]:
     """Return the best turns, at most ``places`` of each readable session that the query admits, best first."""
-    where, bindings = _found_by(snapshot, query)
+    where, bindings = _admission(snapshot, query)
     found = _best(snapshot, where, bindings, expression, query.limit, places)
     rows = (snapshot.one(_FOUND, {"turn": turn}) for _, turn in found)
     return [FoundTurn(*row) for row in rows if row is not None]
@@ -171,15 +171,9 @@ def is_any_kept(snapshot: Snapshot) -> bool:
     return snapshot.one(_ANY, {}) is not None
 
 
-def is_in_more_turns(snapshot: Snapshot, expression: str, most: int) -> bool:
-    """Return True if more than ``most`` turns have what the expression asks for."""
-    sql = _ONE_MORE.format(snapshot.dialect.turn_search.source, "1 = 1")
-    return snapshot.one(sql, {"match": expression, "most": most}) is not None
-
-
-def is_in_more_found(snapshot: Snapshot, query: SearchSessions, expression: str, most: int) -> bool:
-    """Return True if more than ``most`` turns that the query may find have what the expression asks for."""
-    where, bindings = _found_by(snapshot, query)
+def is_in_more_turns(snapshot: Snapshot, expression: str, most: int, *, of_query: SearchSessions | None = None) -> bool:
+    """Return True if more than ``most`` turns, only of those that a query admits, have what the expression asks for."""
+    where, bindings = ("1 = 1", {}) if of_query is None else _admission(snapshot, of_query)
     sql = _ONE_MORE.format(snapshot.dialect.turn_search.source, where)
     return snapshot.one(sql, {**bindings, "match": expression, "most": most}) is not None
 
@@ -294,7 +288,7 @@ def last_turns(
     return [TranscriptTurn(seq, role, content, said_at, bool(cont)) for seq, role, content, said_at, cont in rows[::-1]]
 
 
-def _found_by(snapshot: Snapshot, query: SearchSessions) -> tuple[str, dict[str, Any]]:
+def _admission(snapshot: Snapshot, query: SearchSessions) -> tuple[str, dict[str, Any]]:
     return conjunction((_LIVE, {}), readable_in_any_scope(snapshot, query.read.agent_id), _filters(query))
 
 
