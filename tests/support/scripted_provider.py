@@ -60,8 +60,6 @@ Fault = Literal[
 
 MODEL_FAULTS: Final[tuple[Fault, ...]] = ("garbage", "think_block", "fenced", "cut_json")
 CLIENT_WAIT_S: Final = 60.0
-_TURNS_OF_ACCEPT: Final = 5
-"""Of the loop, until a connection that was accepted has a task, which can be cancelled."""
 _HUGE_BYTES: Final = 1 << 30
 _REASONS: Final = {200: "OK", 307: "Temporary Redirect", 400: "Bad Request", 429: "Too Many Requests"}
 
@@ -123,7 +121,7 @@ class ScriptedProvider:
     def __post_init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="scripted-provider", daemon=True)
-        self._server: asyncio.Server | None = None
+        self._listener: socket.socket | None = None
         self._port = 0
         self._busy = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -185,28 +183,40 @@ class ScriptedProvider:
         self._loop.run_forever()
 
     async def _listen(self) -> None:
-        if self._server is None:
-            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
-            self._port = self._server.sockets[0].getsockname()[1]
+        if self._listener is None:
+            self._listener = socket.create_server(("127.0.0.1", self._port), backlog=100)
+            self._listener.setblocking(False)
+            self._port = self._listener.getsockname()[1]
+            self._loop.add_reader(self._listener, self._accept, self._listener)
+
+    def _accept(self, listener: socket.socket) -> None:
+        """Serve the next connection.
+
+        Not with ``asyncio.Server``, whose ``close`` loses a connection that was just accepted, so that nothing closes it.
+        """
+        try:
+            connection, (_, port) = listener.accept()
+        except BlockingIOError:  # the client has gone
+            return
+        connection.setblocking(False)
+        task = self._loop.create_task(self._serve(connection, port))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: connection.close())  # also of a task that was cancelled before it ran
 
     async def _die(self) -> None:
-        server, self._server = self._server, None
-        if server is not None:
-            server.close()
-        for _ in range(_TURNS_OF_ACCEPT):
-            await asyncio.sleep(0)
-        mine = asyncio.current_task()
-        while others := [task for task in self._tasks if task is not mine]:
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            self._loop.remove_reader(listener)
+            listener.close()
+        while others := list(self._tasks):
             for task in others:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    async def _serve(self, connection: socket.socket, port: int) -> None:
+        reader, writer = await asyncio.open_connection(sock=connection)
         self._note(open_by=1)
-        port = writer.get_extra_info("peername")[1]
         try:
             while (asked := await self._read(reader, port)) is not None:
                 if not await self._meet(asked, reader, writer):
@@ -217,7 +227,6 @@ class ScriptedProvider:
             writer.close()
             with contextlib.suppress(ConnectionError, asyncio.CancelledError):
                 await writer.wait_closed()
-            self._tasks.discard(task)
             self._note(open_by=-1)
 
     def _note(self, *, open_by: int = 0, asked: Asked | None = None) -> None:
