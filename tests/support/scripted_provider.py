@@ -192,7 +192,7 @@ class ScriptedProvider:
     def _accept(self, listener: socket.socket) -> None:
         """Serve the next connection.
 
-        Not with ``asyncio.Server``, whose ``close`` loses a connection that was just accepted, so that nothing closes it.
+        Not with ``asyncio.Server``: its ``close`` loses a connection that was just accepted, and nothing closes that.
         """
         try:
             connection, (_, port) = listener.accept()
