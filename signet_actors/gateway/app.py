@@ -47,6 +47,7 @@ from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.server.asgi_extensions import (
     BECOME_WRITE,
     IS_DISCONNECTED,
+    KNOWN_PEER,
     OVERLOADED,
     SEND_RESPONSE,
     WAIT_DISCONNECTED,
@@ -83,7 +84,8 @@ class RequestContext:
 
     ``path``: the route template, None before routing. ``status``: 0 until the response is written. ``code``: the error
     code of the response. ``warnings``: the parts of the request that had no effect. ``after_response``: what the
-    handler wants to do then. ``peer``: both ends of its connection and its headers, by which its owner is known.
+    handler wants to do then. ``peer``: both ends of its connection, its headers, and the uids that the
+    system has named for its other end: by these its owner is known.
     """
 
     def __init__(self, trace_id: str, scope: Scope, send: Send) -> None:
@@ -96,7 +98,7 @@ class RequestContext:
         self.wait_disconnected: Callable[[], Coroutine[Any, Any, None]] | None = scope.pop(WAIT_DISCONNECTED, None)
         self.overloaded: bool = scope.pop(OVERLOADED, False)
         self.become_write: Callable[[], bool] = scope.pop(BECOME_WRITE, lambda: True)
-        self.peer = scope.get("client"), scope.get("server"), scope.get("headers", ())
+        self.peer = scope.get("client"), scope.get("server"), scope.get("headers", ()), scope.pop(KNOWN_PEER, set())
         self._send = send
         self._send_response: SendResponse | None = scope.pop(SEND_RESPONSE, None)
         self.path: str | None = None

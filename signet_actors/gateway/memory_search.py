@@ -20,7 +20,7 @@ from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.gateway.http.route import Call, filters_of
 from signet_actors.gateway.query_embedding import is_second, query_vectors
 from signet_actors.gateway.session_spans import with_transcripts
-from signet_actors.gateway.temporal import recall_intent, time_filter
+from signet_actors.gateway.temporal import query_intent, time_filter
 from signet_actors.operations.recall import RecallFields, Stage
 from signet_actors.protocol.memories import Filters, Wording
 from signet_actors.protocol.searcher import ListTimeline, Recall, Recalled, RecalledRow
@@ -134,9 +134,8 @@ def _left_s(call: Call[Any]) -> float:
 
 def asks_how_it_was(call: Call[Any], query: str, fields: RecallFields, intent: Intent | None = None) -> bool:
     """Return True if the query asks how something was, in words or by a time that is over."""
-    now_ms = call.state.clock.wall_ms()
-    asked = intent or recall_intent(query, fields, None, now_ms=now_ms, date_boost=True)
-    return asks_for_past(query) or (asked is not None and asked.window.end_ms <= now_ms)
+    asked = intent or query_intent(call, query, fields)
+    return asks_for_past(query) or (asked is not None and asked.window.end_ms <= call.state.clock.wall_ms())
 
 
 async def timeline(call: Call[Any], fields: RecallFields, intent: Intent) -> tuple[Recalled, list[Stage]]:

@@ -6,7 +6,7 @@ Source: memory-api.txt "POST /api/memory/recall" (time, meta.temporal); docs/com
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from msgspec import UNSET, UnsetType
@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from signet_actors.domain.temporal.intent import Intent, intent_of_query, intent_of_request
 from signet_actors.domain.temporal.phrases import Window
 from signet_actors.domain.timestamps import epoch_ms, iso
+from signet_actors.gateway.http.route import Call
 from signet_actors.operations.temporal import ClockFields, RecallTime, Temporal
 from signet_actors.protocol.searcher import TimeFilter
 from signet_actors.runtime.local_zone import LOCAL_ZONE
@@ -21,20 +22,20 @@ from signet_actors.runtime.local_zone import LOCAL_ZONE
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - a zone is put on it
 
 
-def recall_intent(
-    query: str, fields: ClockFields, time: RecallTime | None, *, now_ms: int, date_boost: bool
-) -> Intent | None:
-    """Return what the recall does with a time; None if it names none, or only one that must not rank.
+def requested_intent(query: str, time: RecallTime) -> Intent:
+    """Return what the recall does with the time that the caller sent."""
+    start_ms, end_ms = epoch_ms(time.start), epoch_ms(time.end or "")
+    assert start_ms is not None
+    assert end_ms is not None
+    return intent_of_request(query, Window(start_ms, end_ms), time.facets, time.mode)
 
-    ``now_ms`` is the daemon's clock.
-    """
-    if time is not None:
-        start_ms, end_ms = epoch_ms(time.start), epoch_ms(time.end or "")
-        assert start_ms is not None
-        assert end_ms is not None
-        return intent_of_request(query, Window(start_ms, end_ms), time.facets, time.mode)
-    intent = intent_of_query(query, _local(fields, now_ms))
-    return None if intent is None or (intent.mode == "auto" and not date_boost) else intent
+
+def query_intent(call: Call[Any], query: str, fields: ClockFields) -> Intent | None:
+    """Return what a recall does with the time that the query names; None if it names none. Found once for a call."""
+    key = query, fields.now, fields.time_zone
+    if key not in call.intents:
+        call.intents[key] = intent_of_query(query, _local(fields, call.state.clock.wall_ms()))
+    return call.intents[key]
 
 
 def time_filter(intent: Intent) -> TimeFilter:

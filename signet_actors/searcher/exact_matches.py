@@ -92,9 +92,9 @@ def lift_exact_matches(
     is_exact = np.isin(seqs, named)
     identifiers = keyword_hits.identifiers[:_MAX_IDENTIFIERS]
     candidates = seqs[np.isin(seqs, keyword_hits.identifier_hits)] if identifiers else seqs[:0]
-    # The text index stores parts of words only. KA-6 must not match KA-61, nor read_config match read_configs.
-    whole = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, identifiers))})(?!\w)")
     if len(candidates):
+        # The text index stores parts of words only. KA-6 must not match KA-61, nor read_config match read_configs.
+        whole = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, identifiers))})(?!\w)")
         texts = _texts(snapshot, command.read, candidates.tolist())
         is_exact |= np.isin(seqs, [seq for seq, text in texts if whole.search(text)])
     if not is_exact.any():

@@ -30,7 +30,7 @@ from signet_actors.searcher.row_flags import RowFlags
 from signet_actors.searcher.subjects import Subjects
 from signet_actors.searcher.token_similarity import TokenSimilarity
 from signet_actors.store.engine import ReaderEngine, Snapshot
-from signet_actors.store.read_policy import resolve_policy as read_policy
+from signet_actors.store.read_policy import Policy, resolve_policy
 from signet_actors.store.reads import text_index, vectors
 
 _MAX_TAG_LOOKUPS = 16
@@ -84,6 +84,7 @@ class Reader:
         self._subjects = Subjects(self.columns, self.flags)
         self._coherence: dict[VectorLeg, Coherence] = {}
         self._access_masks = AccessMasks(self.columns)
+        self._policies: tuple[Snapshot | None, dict[str, Policy]] = (None, {})
         self._index_dir = index_dir
         self._legs: dict[tuple[str, int], VectorLeg] = {}
 
@@ -173,19 +174,23 @@ class Reader:
         codes = subject_codes(query)
         if not codes:
             return 0
-        policy = read_policy(snapshot, read.agent_id)
+        policy = self._policy(snapshot, read.agent_id)
         return self._subjects.find((policy, read.scope, project), self.readable_rows(snapshot, read, project), codes)
 
-    def readable_rows(self, snapshot: Snapshot, read: ReadScope, project: tuple[str, ...]) -> Mask:
-        """Return a mask of the rows that the caller may read, of one project if its names are given.
+    def _policy(self, snapshot: Snapshot, agent_id: str) -> Policy:
+        if self._policies[0] is not snapshot:
+            self._policies = (snapshot, {})
+        known = self._policies[1]
+        known[agent_id] = known.get(agent_id) or resolve_policy(snapshot, agent_id)
+        return known[agent_id]
 
-        Read-only, shape (size,).
-        """
-        return self._access_masks.mask(read_policy(snapshot, read.agent_id), read.scope, project)
+    def readable_rows(self, snapshot: Snapshot, read: ReadScope, project: tuple[str, ...]) -> Mask:
+        """Return a read-only mask, shape (size,): the rows that the caller may read, of one project if it is named."""
+        return self._access_masks.mask(self._policy(snapshot, read.agent_id), read.scope, project)
 
     def counted_rows(self, snapshot: Snapshot, read: ReadScope, filters: Filters) -> Counted:
         """Return the rows that the caller may read in the projects of the request; other filters do not count."""
-        policy = read_policy(snapshot, read.agent_id)
+        policy = self._policy(snapshot, read.agent_id)
         readable = self._access_masks.mask(policy, read.scope, filters.only_project)
         return Counted((policy, read.scope, filters.projects), self.columns.narrow(readable, filters.projects))
 
@@ -216,8 +221,7 @@ class Reader:
 
         Shape (columns.size,). The array may be read-only.
         """
-        policy = read_policy(snapshot, read.agent_id)
-        mask = self.columns.narrow(self._access_masks.mask(policy, read.scope, filters.only_project), filters)
+        mask = self.columns.narrow(self.readable_rows(snapshot, read, filters.only_project), filters)
         if not filters.tags:
             return mask
         tagged = np.zeros(len(mask), np.bool_)

@@ -74,10 +74,10 @@ _LAST: Final = """
     dernière fois / dernière session / en étions-nous / nous en étions / en était-on / on en était / reste à faire
     última vez / última sesión / nos quedamos / nos habíamos quedado / queda por hacer / sigue pendiente
 """
-_LAST_SESSION: Final = tuple(
-    phrase.split() for line in _LAST.splitlines() for phrase in line.split("/") if phrase.strip()
-)
-"""What asks for the end of the last session, if nothing else is asked for."""
+_LAST_SESSION: Final[dict[str, list[list[str]]]] = {}
+"""What asks for the end of the last session, if nothing else is asked for: phrases by their first word."""
+for _words in filter(None, map(str.split, _LAST.replace("\n", "/").split("/"))):
+    _LAST_SESSION.setdefault(_words[0], []).append(_words)
 _RESUMING: Final = """
     mach mache machen reprenons reprends reprendre là donde retomemos lass
     remind let's continue continuing continued resume pick picking again please hey hi hello ok okay so now open
@@ -168,12 +168,12 @@ def intent_of_query(query: str, now: datetime) -> Intent | None:
 def asks_for_last_session(query: str) -> bool:
     """Return whether a question is about nothing but what the last session did and left: "where were we?"."""
     words = [word for token in query.split() if (word := _core(token).lower().replace("\u2019", "'"))]
-    for phrase in _LAST_SESSION:
-        for at in range(len(words) - len(phrase) + 1):
-            if words[at : at + len(phrase)] == phrase:
-                beside = " ".join(words[:at] + words[at + len(phrase) :])
-                return not _content(beside, _BESIDE_LAST)
-    return False
+    return any(
+        words[at : at + len(phrase)] == phrase
+        and not _content(" ".join(words[:at] + words[at + len(phrase) :]), _BESIDE_LAST)
+        for at, word in enumerate(words)
+        for phrase in _LAST_SESSION.get(word, ())
+    )
 
 
 def _content(text: str, empty_words: frozenset[str]) -> list[str]:

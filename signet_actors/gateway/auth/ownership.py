@@ -24,23 +24,30 @@ _HEADER: Final = OWNER_TOKEN_HEADER.encode()
 
 
 async def require_owner(
-    state: GatewayState, client: End | None, server: End | None, headers: Iterable[tuple[bytes, bytes]]
+    state: GatewayState,
+    client: End | None,
+    server: End | None,
+    headers: Iterable[tuple[bytes, bytes]],
+    known: set[int | None],
 ) -> None:
-    """Return if the request is the owner's. Raises a ``SignetError`` with the code FORBIDDEN if it is not."""
+    """Return if the request is the owner's. Raises a ``SignetError`` with the code FORBIDDEN if it is not.
+
+    ``known`` is kept with the connection, whose uid does not change, so that the system is asked once.
+    """
     if state.config.gateway.require_owner and not _has_token(state, headers):
         raise _forbidden(
             f"This request needs the header {OWNER_TOKEN_HEADER} with the content of .daemon/owner-token "
             "(gateway.requireOwner is on)"
         )
-    if client is None or server is None:
+    if client is None or server is None or known:
         return
     uid = netlink_uid(client, server)
     if uid is None:
         uid = await asyncio.to_thread(peer_uid, client, server)
-    if uid is None or uid in {0, os.geteuid()}:
-        return
-    whose = "that has closed its connection" if uid == SOCKET_CLOSED else f"of another user (uid {uid})"
-    raise _forbidden(f"Only the user that runs the daemon may make this request, not a program {whose}")
+    if uid not in {None, 0, os.geteuid()}:
+        whose = "that has closed its connection" if uid == SOCKET_CLOSED else f"of another user (uid {uid})"
+        raise _forbidden(f"Only the user that runs the daemon may make this request, not a program {whose}")
+    known.add(uid)
 
 
 def _has_token(state: GatewayState, headers: Iterable[tuple[bytes, bytes]]) -> bool:

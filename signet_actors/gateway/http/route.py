@@ -24,6 +24,7 @@ from signet_actors.domain.json_bounds import MAX_VALUES, has_too_many_values
 from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.domain.session_keys import DEFAULT_AGENT, agent_from_session_key, canonical_session_key
+from signet_actors.domain.temporal.intent import Intent
 from signet_actors.errors import ErrorCode, InvalidRequest, MutationsFrozen, SignetError
 from signet_actors.features.runs.api import UNDO_RUN
 from signet_actors.gateway.http.memory_ids import FullIds, full_ids
@@ -123,6 +124,7 @@ class Call(Generic[RequestT]):
     ``is_chosen``: whether hooks work in the directory that the request names, None if it names none.
     ``directory``: the first directory that the request names, as it is spelled there.
     ``former_project``: the directory as the caller spells it, if that is not its project: older memories have it.
+    ``intents``: what was found of the times that queries name; see ``query_intent``.
     """
 
     state: GatewayState
@@ -146,6 +148,7 @@ class Call(Generic[RequestT]):
     is_chosen: bool | None = field(default=None, init=False)
     directory: str | None = field(default=None, init=False)
     former_project: str | None = field(default=None, init=False)
+    intents: dict[tuple[str | None, ...], Intent | None] = field(default_factory=dict, init=False)
     _is_owner: bool | None = field(default=None, init=False)
 
     @cached_property

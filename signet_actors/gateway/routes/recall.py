@@ -30,7 +30,7 @@ from signet_actors.gateway.memory_search import (
 )
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.summary_card import rows_beside_card, summary_card
-from signet_actors.gateway.temporal import recall_intent, temporal_meta
+from signet_actors.gateway.temporal import query_intent, requested_intent, temporal_meta
 from signet_actors.operations import recall as api
 from signet_actors.operations.temporal import RecallTime
 from signet_actors.protocol.memories import Filters, Wording
@@ -90,7 +90,9 @@ async def _recall(
     clock, config = state.clock, state.config
     started = clock.monotonic_ns()
     boosts = config.search.date_boost and config.search.fusion == "convex"
-    intent = recall_intent(query, fields, time, now_ms=clock.wall_ms(), date_boost=boosts)
+    intent = query_intent(call, query, fields) if time is None else requested_intent(query, time)
+    if intent is not None and intent.mode == "auto" and not boosts:
+        intent = None
     with_turns = config.search.transcripts and not fields.aggregate and await _may_read_turns(call)
     if intent is not None and intent.mode == "timeline":
         found, stages = await timeline(call, fields, intent)

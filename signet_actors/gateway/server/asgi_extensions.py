@@ -21,6 +21,8 @@ BECOME_WRITE: Final = "signet.become_write"
 """Key of a function by which an admitted read counts as a write from now on. It returns False if no more writes are
 admitted.
 """
+KNOWN_PEER: Final = "signet.known_peer"
+"""Key of a set that lasts as long as the connection: the uids that the system has named for its other end."""
 SendResponse: TypeAlias = Callable[[int, HeaderLines, bytes], Coroutine[Any, Any, None]]
 SEND_RESPONSE: Final = "signet.send_response"
 """Key of a coroutine function that sends a whole response: status, headers, body.

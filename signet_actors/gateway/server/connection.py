@@ -70,6 +70,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._deadline = Deadline(self.loop)
         self._write_deadline = Deadline(self.loop)
         self._closing = False
+        self._known_peer: set[int | None] = set()
         self._discarded = 0
         self._head = HeadTracker()
         self._body_bytes = 0
@@ -378,6 +379,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         scope[asgi_extensions.IS_DISCONNECTED] = lambda: cycle.disconnected
         scope[asgi_extensions.WAIT_DISCONNECTED] = functools.partial(asgi_extensions.wait_disconnected, cycle)
         scope[asgi_extensions.SEND_RESPONSE] = functools.partial(self._send_response, cycle)
+        scope[asgi_extensions.KNOWN_PEER] = self._known_peer
         scope[asgi_extensions.BECOME_WRITE] = functools.partial(ticket.become_write, self.limits)
         if ticket.probe_path:
             scope[asgi_extensions.OVERLOADED] = True

@@ -36,7 +36,7 @@ from signet_actors.gateway.memory_search import asks_how_it_was, search_memories
 from signet_actors.gateway.routes.recall import WORD_MATCHES, offer_found
 from signet_actors.gateway.session_spans import told_of
 from signet_actors.gateway.sessions.hook_runner import HookSession
-from signet_actors.gateway.temporal import recall_intent
+from signet_actors.gateway.temporal import query_intent
 from signet_actors.operations.hooks import UserPromptReply, UserPromptRequest
 from signet_actors.operations.recall import RecallFields
 from signet_actors.protocol.memories import Filters, Wording
@@ -72,8 +72,7 @@ async def sessions_of_day(call: Call[UserPromptRequest], prompt: str, terms: Pro
     prompt = said_by_user(prompt[: 2 * MAX_CHARS])
     if project is None or len(prompt) > MAX_CHARS:
         return None
-    now_ms = state.clock.wall_ms()
-    intent = recall_intent(prompt, RecallFields(), None, now_ms=now_ms, date_boost=True)
+    intent = query_intent(call, prompt, RecallFields())
     topic = topic_of_time(prompt, intent)
     if intent is None or topic is None or not await call.is_owner():
         return None
