@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -46,6 +47,7 @@ class PoisonCommands:
             return
         with contextlib.suppress(OSError, ValueError):
             self._descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
+            weakref.finalize(self, os.close, self._descriptor)
             if now_ms - os.fstat(self._descriptor).st_mtime_ns // 1_000_000 <= retention_ms:
                 keys = os.pread(self._descriptor, _LONGEST_FILE, 0).decode("utf-8", "replace").split("\n")
                 self.refused = tuple(dict.fromkeys(key for key in keys if key))[-_MOST:]

@@ -337,10 +337,16 @@ class LiveDaemon:
         return {name: actor["pid"] for name, actor in self.actors().items()}
 
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> int:
-        """Send signal ``number`` to the child and return its pid."""
-        pid: int = self.every_process()[name]["pid"]
-        os.kill(pid, number)
-        return pid
+        """Send signal ``number`` to the child and return its pid; to the next one if it ends just now."""
+
+        def killed() -> int:
+            pid: int = self.every_process()[name]["pid"]
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+                return pid
+            return 0
+
+        return int(eventually(killed, what=f"a process {name}"))
 
     def kill_supervisor(self) -> None:
         """Kill only the supervisor, and wait until no process of the daemon is left."""
