@@ -6,6 +6,7 @@ Source: docs/guides/hooks.md "Each prompt"; docs/quality.md "Versions of a fact"
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from signet_actors.domain.normalization import MAYBE_CJK
@@ -90,13 +91,15 @@ _SPANS: Final = frozenset(("to", "and", "until", "till", "-", "\u2013", "bis", "
 _AROUND: Final = ".,;:!?\"'()[]\u201c\u201d\u2018\u2019"
 
 
-def are_alike(one: str, other: str, *, much: bool = False) -> bool:
-    """Return True if the texts have many telling words in common; of Chinese and the like, characters."""
-    first, second = (
-        set(text) if MAYBE_CJK.search(text) else {word for word in words_of(text) if word not in STOP_WORDS}
-        for text in (one[:_MOST_CHARS], other[:_MOST_CHARS])
-    )
-    return len(first & second) >= (_MUCH_ALIKE if much else _ALIKE) * len(first | second)
+def are_alike(one: AbstractSet[str], other: AbstractSet[str], *, much: bool) -> bool:
+    """Return True if two texts with these ``telling_words`` have many of them in common."""
+    return len(one & other) >= (_MUCH_ALIKE if much else _ALIKE) * len(one | other)
+
+
+def telling_words(text: str) -> AbstractSet[str]:
+    """Return the words of a text's beginning without stop words; of Chinese and the like its characters."""
+    beginning = text[:_MOST_CHARS]
+    return set(beginning) if MAYBE_CJK.search(beginning) else set(words_of(beginning)) - STOP_WORDS
 
 
 def are_versions(one: str, other: str) -> bool:

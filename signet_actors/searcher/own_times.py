@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from signet_actors.domain.ranking import newest_first as ranking
-from signet_actors.domain.versions import are_alike, groups_of_versions
+from signet_actors.domain.versions import are_alike, groups_of_versions, telling_words
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
 from signet_actors.searcher.relevance import Measure
@@ -49,8 +49,9 @@ def newest_first(
     listed = sorted({at for group in (*near, *groups) for at in group})
     texts = contents_by_seq(snapshot, read, rows[listed].tolist())
     content = {at: texts.get(int(rows[at]), "") for at in listed}
+    words = {at: telling_words(content[at]) for group in near for at in group}
     ties = [
-        [at for at in group if are_alike(content[group[0]], content[at], much=bool(talk[at] or talk[group[0]]))]
+        [at for at in group if are_alike(words[group[0]], words[at], much=bool(talk[at] or talk[group[0]]))]
         for group in near
     ]
     ties += [[group[at] for at in same] for group in groups for same in groups_of_versions([content[a] for a in group])]

@@ -37,14 +37,17 @@ def fill(kind: type[T], source: msgspec.Struct, **others: Any) -> T:
 
     None in ``source`` leaves out a field that may be absent.
     """
-    known, absent = source.__struct_fields__, _may_be_absent(kind)
-    values = {name: getattr(source, name) for name in kind.__struct_fields__ if name in known}
-    return kind(**{name: value for name, value in values.items() if value is not None or name not in absent} | others)
+    for name, may_be_absent in _common_fields(kind, type(source)):
+        if name not in others and ((value := getattr(source, name)) is not None or not may_be_absent):
+            others[name] = value
+    return kind(**others)
 
 
 @cache
-def _may_be_absent(kind: type[msgspec.Struct]) -> frozenset[str]:
-    return frozenset(field.name for field in msgspec.structs.fields(kind) if field.default is UNSET)
+def _common_fields(kind: type[msgspec.Struct], source: type[msgspec.Struct]) -> tuple[tuple[str, bool], ...]:
+    """Return the fields that both have, and whether each may be absent in ``kind``."""
+    fields = (field for field in msgspec.structs.fields(kind) if field.name in source.__struct_fields__)
+    return tuple((field.name, field.default is UNSET) for field in fields)
 
 
 def joined_tags(tags: Sequence[str]) -> str | None:

@@ -30,7 +30,7 @@ from signet_actors.domain.temporal.change import speaks_of_change, stem
 from signet_actors.domain.temporal.questions import MAX_CHARS, topic_of_time
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.transcripts.excerpts import shortened_conversation
-from signet_actors.domain.versions import Dated, are_alike, newest_versions
+from signet_actors.domain.versions import Dated, are_alike, newest_versions, telling_words
 from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.memory_search import asks_how_it_was, search_memories
 from signet_actors.gateway.routes.recall import WORD_MATCHES, offer_found
@@ -224,7 +224,9 @@ def _turns(found: Recalled, terms: PromptTerms, told: dict[str, list[str]], char
     for turn in found.turns:
         text = shortened_conversation(turn.content, terms.terms, TURN_CHARS)
         said = "" if turn.who != "user" else text
-        if turn.relevance < TURN_RELEVANCE or any(are_alike(text, each, much=True) for each in told.get(turn.id, ())):
+        words = telling_words(text)
+        is_told = any(are_alike(words, telling_words(each), much=True) for each in told.get(turn.id, ()))
+        if is_told or turn.relevance < TURN_RELEVANCE:
             continue
         if detect_injection(f"Noted: {text}", said) is not None:
             continue
