@@ -152,10 +152,10 @@ def _print_timeline(rows: list[dict[str, Any]], limit: int, *, everything: bool)
 
 def _is_imported(row: dict[str, Any]) -> bool:
     """Return whether an entry of a timeline is a note that was imported then."""
-    from signet_actors.domain.memories import IMPORTED_SOURCE_TYPES  # noqa: PLC0415 - only for a list of times
+    from signet_actors.domain.memories import is_imported  # noqa: PLC0415 - only for a list of times
 
-    is_note = row.get("source_type") in IMPORTED_SOURCE_TYPES and bool(row.get("source_path"))
-    return is_note and row.get("temporal_facet") == "captured"
+    path = row.get("source_path")
+    return bool(path) and is_imported(row.get("source_type"), path) and row.get("temporal_facet") == "captured"
 
 
 def _is_session(row: dict[str, Any]) -> bool:

@@ -204,6 +204,11 @@ def _after_prefix(rest: str) -> str:
     return rest.strip() if on_its_line else without_blank_ends(rest)
 
 
+def is_imported(source_type: str | None, source_path: str | None) -> bool:
+    """Return whether a memory is a note that was imported, or a chunk of one, which keeps its path."""
+    return source_type in IMPORTED_SOURCE_TYPES or (source_type == CHUNK and bool(source_path))
+
+
 def infer_type(content: str) -> str:
     """Return the type that the words of ``content`` suggest. The first matching rule wins; ``fact`` if none matches.
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from signet_actors.domain.memories import IMPORTED_SOURCE_TYPES
 from signet_actors.protocol.memories import ANY_DIRECTORY, Filters, Wording
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import Policy
@@ -27,7 +28,10 @@ from signet_actors.store.reads.columns import ColumnsOfRows
 Mask = npt.NDArray[np.bool_]
 Seqs = npt.NDArray[np.int64]
 
-_CODED = ("agent_id", "visibility", "scope", "project", "type", "who", "source_type", "session_id", "type_source")
+_CODED = (
+    *("agent_id", "visibility", "scope", "project", "type", "who", "source_type", "session_id", "type_source"),
+    "origin",
+)
 _MAX_CHANGES = 50_000
 _CHANGES_PER_ROW = 4
 DAY_MS = 86_400_000
@@ -145,10 +149,17 @@ class MemoryColumns:
         mask: Mask = np.isin(self._codes[column][:size], [self._code(column, text) for text in texts])
         return mask
 
+    def imported(self, size: int) -> Mask:
+        """Return which of the first ``size`` rows are notes that were imported, or chunks of these."""
+        return self.with_texts("origin", IMPORTED_SOURCE_TYPES, size)
+
     def constraint_ranks(self, size: int) -> npt.NDArray[np.int8]:
-        """Return 3 for pinned rows, 2 for constraints whose type was named, 1 for orders in form, 0 for others."""
-        source = self._codes["type_source"][:size]
-        ranks = (source == self._code("type_source", "order")) + 2 * (source == self._code("type_source", "named"))
+        """Return 3 for pinned rows, 2 for constraints whose type was named, 1 for orders in form, 0 for others.
+
+        An order in a note that was imported is one of its sentences, and no constraint of every session.
+        """
+        orders = self.with_texts("type_source", ("order",), size) & ~self.imported(size)
+        ranks = orders + 2 * self.with_texts("type_source", ("named",), size)
         found: npt.NDArray[np.int8] = np.where(self.pinned[:size], 3, ranks).astype(np.int8)
         return found
 

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from signet_actors.cli.main import cli
+from tests.support.bus_harness import eventually
 from tests.support.foreign_memories import COFFEE, MEM0, NOTE, OBSERVATION, REFERENCE_ROW, SUMMARY, database, written
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon
 
@@ -180,6 +181,41 @@ def test_an_import_is_repeated_without_a_question_however_the_directory_of_its_p
         )
     for project in (".", "../barn", str(barn)):
         assert "exists already in the project" in imported(barn, project), project
+
+
+OWN = ("Never push to main; open a pull request", "User prefers pnpm over npm", "We decided to use Postgres 16")
+QUOKKA = "The quokka page tells how. Never feed the quokka by hand. We prefer quokka shoes, and decided on quokka hats."
+
+
+def test_imported_notes_push_no_memory_of_the_user_out_of_a_start_or_the_list_by_dates(tmp_path: Path) -> None:
+    """Source: docs/guides/hooks.md "The start of a session"; docs/guides/working-memory.md "Temporal Index"."""
+    notes, project = tmp_path / "notes", tmp_path / "shop"
+    notes.mkdir()
+    project.mkdir()
+    for number in range(12):
+        sections = (f"## Part {part}\n\n{QUOKKA} {number}.{part}\n\n" + f"{QUOKKA} " * 8 for part in range(4))
+        (notes / f"{number}.md").write_text(f"# {number}\n\nAlways greet quokka {number}.\n\n" + "\n\n".join(sections))
+    with live_daemon(config="memory: {pipelineV2: {synthesis: {provider: none}}}\n") as daemon:
+        for text in OWN:
+            daemon.api.remember(text, project=str(project), createdAt="2026-10-01T08:00:00Z")
+        for where in ((), ("--project", str(project))):
+            url = f"http://127.0.0.1:{daemon.port}"
+            answer = CliRunner().invoke(cli, ["--url", url, "import", str(notes), "--yes", *where])
+            assert answer.exit_code == 0, answer.output
+        stored = daemon.read("SELECT count(*), sum(source_type = 'chunk'), sum(type <> 'fact') FROM memories")[0]
+        assert min(stored) > 50, "the notes have long parts, rules and preferences"
+        start = {"harness": "codex", "project": str(project), "sessionKey": "s"}
+        told = daemon.api.post("/api/hooks/session-start", start).ok()["inject"]
+        assert [text for text in OWN if text not in told] == []
+        assert "quokka" not in told
+        daemon.api.post("/api/synthesis/trigger", {}).ok()
+        index = eventually(lambda: told_by(daemon.workspace / "MEMORY.md"), what="MEMORY.md is written")
+        assert "Postgres 16" in index
+        assert "quokka" not in index
+
+
+def told_by(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
 
 
 LONG = " ".join(f"Sentence {number} of the long section is here." for number in range(40))

@@ -257,10 +257,11 @@ def test_a_heading_keeps_its_letters_as_a_tag(tmp_path: Path) -> None:
     assert found["tags"] == ["große-straße"]
 
 
-def test_a_directory_is_read_in_order_without_hidden_files_links_and_other_endings(tmp_path: Path) -> None:
-    (tmp_path / "b").mkdir()
-    (tmp_path / ".git").mkdir()
-    for name in ("b/two.md", "one.txt", ".git/no.md", ".no.md", "no.py"):
+def test_a_directory_is_read_in_order_without_hidden_files_links_libraries_and_other_endings(tmp_path: Path) -> None:
+    for name in ("b", ".git", "node_modules/lodash", "b/node_modules", "lib/python3.11/site-packages"):
+        (tmp_path / name).mkdir(parents=True)
+    libraries = ("node_modules/lodash/README.md", "b/node_modules/no.md", "lib/python3.11/site-packages/LICENSE.txt")
+    for name in ("b/two.md", "one.txt", ".git/no.md", ".no.md", "no.py", *libraries):
         written(tmp_path / name, f"of {name}")
     (tmp_path / "link.md").symlink_to(tmp_path / "no.py")
     assert [one["content"] for one in memories_of(markdown, tmp_path)] == ["of one.txt", "of b/two.md"]

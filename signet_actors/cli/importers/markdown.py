@@ -38,6 +38,7 @@ from signet_actors.domain.extraction.injected_text import without_injected
 MARKDOWN: Final = (".md", ".markdown", ".mdx")
 TEXT: Final = (".txt", ".text")
 FENCE: Final = "---"
+_OF_LIBRARIES: Final = frozenset(("node_modules", "bower_components", "site-packages"))
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def lines_of(
 
 
 def notes(path: Path, endings: Sequence[str], findings: Findings) -> Iterator[Note]:
-    """Yield the file, or the visible files with these endings below the directory, sorted; no links.
+    """Yield the file, or the visible files with these endings below the directory, sorted; none of links and libraries.
 
     What cannot be read is added to ``findings``.
     """
@@ -143,7 +144,7 @@ def _files(path: Path, endings: Sequence[str], findings: Findings) -> Iterator[t
         yield path, path.name
         return
     for directory, names, files in os.walk(path, onerror=unreadable):
-        names[:] = sorted(name for name in names if not name.startswith("."))
+        names[:] = sorted(name for name in names if not name.startswith(".") and name not in _OF_LIBRARIES)
         for name in sorted(files):
             file = Path(directory) / name
             if file.suffix.lower() not in endings or name.startswith("."):

@@ -10,7 +10,7 @@ from typing import Final
 
 from signet_actors.config.schema import Config
 from signet_actors.domain.dated_sections import READ_CHARS, Dated, DatedMemory, dated, short_id, shown_ids
-from signet_actors.domain.memories import IMPORTED_SOURCE_TYPES
+from signet_actors.domain.memories import is_imported
 from signet_actors.domain.synthesis import MAX_MEMORIES, MAX_MEMORY_CHARS, Group, Source, active_projects, group
 from signet_actors.features.session_summaries.api import DatedSummaries, FindDated
 from signet_actors.protocol.memories import Memory, ReadScope
@@ -46,7 +46,7 @@ class MemorySources:
         newest = await self._newest(agent_id, trace_id)
         answered, _ = await self._bus.ask_searcher(FindDated(agent_id, MAX_SUMMARIES, READ_CHARS), trace_id=trace_id)
         summaries = answered.read(DatedSummaries).summaries
-        memories = [_dated(each) for each in newest if each.source_type not in IMPORTED_SOURCE_TYPES]
+        memories = [_dated(each) for each in newest if not is_imported(each.source_type, each.source_path)]
         projects = (None, *active_projects(memory.project for memory in newest))
         now_ms = self._clock.wall_ms()
         made = (dated(project, summaries, memories, now_ms) for project in projects)

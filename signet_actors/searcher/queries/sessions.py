@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from signet_actors.domain.dated_sections import SUMMARY_TYPE
-from signet_actors.domain.memories import IMPORTED_SOURCE_TYPES, PREFERRED_TYPES, decayed_importance, start_score
+from signet_actors.domain.memories import PREFERRED_TYPES, decayed_importance, start_score
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.features.checkpoints import reads as checkpoints
@@ -115,7 +115,7 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
     if query.of_all_types:
         best = _highest(reader, others, query, query.candidates)
     else:
-        others &= ~columns.with_texts("source_type", IMPORTED_SOURCE_TYPES, size)
+        others &= ~columns.imported(size)
         of_types = [others & columns.with_texts("type", types, size) for types in PREFERRED_TYPES]
         most = (query.candidates, query.candidates, MOST_INFERRED)
         best = np.concatenate([_highest(reader, rows, query, n) for rows, n in zip(of_types, most, strict=True)])
