@@ -9,6 +9,7 @@ Source: docs/reliability.md R10.
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,8 @@ from signet_actors.config.workspace_holder import lock_held
 from signet_actors.errors import ConfigError, WorkspaceLocked
 from signet_actors.runtime.supervision.workspace_lock import LockingTool, kernel_holder, named_tool
 
+MODULES: Final = Path(__file__).parents[1]
+FORMER_RELEASE: Final = "the installation has changed since the daemon started"
 _MAX_PID_BYTES: Final = 32
 
 
@@ -44,6 +47,15 @@ def supervisor_pid(workspace: Path) -> int | None:
     if pid == 1:
         return 1 if _is_first_process(workspace) else None
     return pid if pid is not None and pid > 1 and is_supervisor(pid) else None
+
+
+def is_of_former_release(workspace: Path) -> bool:
+    """Return whether modules of this installation have changed since the daemon of the workspace started."""
+    try:
+        started = Workspace(workspace).pid_file.stat().st_mtime
+        return any(started < path.stat().st_mtime <= time.time() for path in MODULES.rglob("*.py"))
+    except OSError:
+        return False
 
 
 def is_in_container(workspace: Path) -> bool:

@@ -24,7 +24,13 @@ from typing import Any
 import click
 
 from signet_actors.cli.connection import DaemonClient
-from signet_actors.cli.daemon_process import refuse_locked, running_tool, supervisor_pid
+from signet_actors.cli.daemon_process import (
+    FORMER_RELEASE,
+    is_of_former_release,
+    refuse_locked,
+    running_tool,
+    supervisor_pid,
+)
 from signet_actors.cli.doctor_findings import (
     FAIL,
     OK,
@@ -218,6 +224,8 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         )
     else:
         yield DoctorFinding("daemon", OK, f"ready at {context.client.address}{'' if pid is None else f' ({process})'}")
+        if is_of_former_release(context.workspace):
+            yield DoctorFinding("daemon", WARN, FORMER_RELEASE, "`signet restart` loads the present one")
         if ready.body.get("status") == "degraded":
             yield DoctorFinding("daemon", WARN, f"degraded: {ready.body.get('detail')}", "see `signet status`")
     try:

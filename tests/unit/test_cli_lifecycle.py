@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from signet_actors.cli import daemon_process, lifecycle
 from signet_actors.cli.daemon_process import is_in_container, is_supervisor, supervisor_pid
 from signet_actors.cli.main import cli
+from signet_actors.config.workspace import Workspace
 from signet_actors.config.workspace_holder import lock_held
 from signet_actors.hook.spool import Spool
 from signet_actors.runtime.supervision import workspace_lock
@@ -95,6 +96,10 @@ def test_start_waits_until_ready_and_stop_until_exited(workspace: Path, signet: 
     again = signet("start")
     assert again.exit_code == 0
     assert f"already runs: {said['url']}" in again.stdout
+    assert "has changed" not in again.output
+
+    os.utime(Workspace(workspace).pid_file, (0, 0))  # as if the modules were installed after the start
+    assert "changed since the daemon started: `signet restart` loads the present one" in signet("start").output
 
     refused = signet("up")
     assert refused.exit_code == 73
