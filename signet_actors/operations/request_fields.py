@@ -122,7 +122,9 @@ class FilterFields(AgentFields, frozen=True, kw_only=True, omit_defaults=True):
     since: Annotated[str, types.Timestamp(), Meta(description="ISO time: created then or later")] | None = None
     until: Annotated[str, types.Timestamp(), Meta(description="ISO time: created then or earlier")] | None = None
     project: Annotated[SelectionText, Meta(description="Project")] | None = None
-    source_type: Annotated[SelectionText, Meta(description="Kind of source")] | None = None
+    source_type: (
+        Annotated[SelectionText, Meta(description="Kind of source; also finds the chunks of texts of that kind")] | None
+    ) = None
 
 
 class CallerFields(AgentFields, frozen=True, kw_only=True, omit_defaults=True):

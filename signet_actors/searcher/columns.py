@@ -124,12 +124,14 @@ class MemoryColumns:
         for name, wanted in (
             ("type", filters.type),
             ("who", filters.who),
-            ("source_type", filters.source_type),
             ("agent_id", filters.owner),
             ("visibility", filters.visibility),
         ):
             if wanted is not None:
                 mask = mask & (self._codes[name][:n] == self._code(name, wanted))
+        if filters.source_type is not None:
+            sources = [self.with_texts(name, (filters.source_type,), n) for name in ("source_type", "origin")]
+            mask = mask & (sources[0] | sources[1])
         if filters.no_project:
             mask = mask & (self._codes["project"][:n] == self._code("project", ""))
         if filters.or_no_project and filters.project is not None:

@@ -12,11 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from signet_actors.domain.memories import CHUNK
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.protocol.memories import ANY_DIRECTORY, Filters, ReadScope, project_names
 from signet_actors.store.engine import Dialect, Reads
 
 _POLICY: Final = "SELECT a.read_policy, a.policy_group FROM agents a WHERE a.id = :agent"
+ORIGIN: Final = (
+    f"CASE WHEN m.source_type = '{CHUNK}' THEN (SELECT g.source_type FROM chunk_groups g WHERE g.id = m.source_id)"
+    " ELSE m.source_type END"
+)
+"""The source type of a row of ``memories``; of a chunk, that of the whole text."""
 _MEMBERS: Final = "SELECT a.id FROM agents a WHERE a.policy_group = :policy_group ORDER BY a.id"
 
 
@@ -102,7 +108,7 @@ def matching(dialect: Dialect, filters: Filters) -> tuple[str, dict[str, Any]]:
         clauses.append(f"({clause} OR m.project IS NULL)" if filters.or_no_project else clause)
         bindings.update(named)
     if filters.source_type is not None:
-        add("m.source_type = :f_source_type", "f_source_type", filters.source_type)
+        add(f"(m.source_type = :f_source_type OR {ORIGIN} = :f_source_type)", "f_source_type", filters.source_type)
     if filters.owner is not None:
         add("m.agent_id = :f_owner", "f_owner", filters.owner)
     if filters.visibility is not None:

@@ -204,6 +204,11 @@ def test_imported_notes_push_no_memory_of_the_user_out_of_a_start_or_the_list_by
             assert answer.exit_code == 0, answer.output
         stored = daemon.read("SELECT count(*), sum(source_type = 'chunk'), sum(type <> 'fact') FROM memories")[0]
         assert min(stored) > 50, "the notes have long parts, rules and preferences"
+        notes_of_project = {"source_type": "markdown", "project": str(project), "limit": 500}
+        listed = daemon.api.get("/api/memories", **notes_of_project).ok()["memories"]
+        assert len(listed) == (stored[0] - len(OWN)) / 2, "long sections are of the import, too"
+        found = daemon.api.recall("quokka shoes", **notes_of_project)["results"]
+        assert {row["source_type"] for row in found} == {"markdown", "chunk"}
         start = {"harness": "codex", "project": str(project), "sessionKey": "s"}
         told = daemon.api.post("/api/hooks/session-start", start).ok()["inject"]
         assert [text for text in OWN if text not in told] == []

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from signet_actors.domain.memories import CHUNK
 from signet_actors.store.engine import Dialect, Snapshot
+from signet_actors.store.read_policy import ORIGIN
 
 BATCH = 20_000
 """The most rows that one call returns."""
 
-_ORIGIN = (
-    f"CASE WHEN m.source_type = '{CHUNK}' THEN (SELECT g.source_type FROM chunk_groups g WHERE g.id = m.source_id)"
-    " ELSE m.source_type END"
-)
 _SELECT = (
     "SELECT m.seq, m.is_deleted, m.agent_id, m.visibility, coalesce(m.scope, ''), coalesce(m.project, ''), m.type,"
     " coalesce(m.who, ''), coalesce(m.source_type, ''), coalesce(m.session_id, ''), m.pinned, m.importance,"
     " coalesce({}, 0), coalesce({}, 0), coalesce(m.embedding_seq, 0), coalesce(m.type_source, ''), m.content_version,"
-    f" m.content_sha256, m.tags, coalesce({_ORIGIN}, ''), d.sz"
+    f" m.content_sha256, m.tags, coalesce({ORIGIN}, ''), d.sz"
     " FROM memories m LEFT JOIN {} d ON d.id = m.seq"
 )
 _FROM = f"{_SELECT} WHERE m.seq >= :seq ORDER BY m.seq LIMIT {BATCH}"
