@@ -64,7 +64,7 @@ _STATE_WORDS: Final = """
     lent lente rapide plein pleine vide vieux vieille nouveau nouvelle grand grande petit petite prêt prête cassé stable
     lento lenta rápido rápida lleno llena vacío vacía viejo vieja nuevo nueva grande pequeño pequeña listo lista roto
 """
-_STATES: Final = frozenset(_STATE_WORDS.split())
+STATES: Final = frozenset(_STATE_WORDS.split())
 _ENDS_OF_STATES: Final = ("able", "ible", "ful", "less", "ous", "ized", "ated", "ically")
 """A thing has several states: that the staging host is slow says nothing of its name."""
 _DAYS: Final = """
@@ -77,7 +77,7 @@ _DAYS: Final = """
     janvier février mars avril juin juillet août septembre octobre novembre décembre
     enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
 """
-_DAYS_AND_MONTHS: Final = frozenset(_DAYS.split())
+DAYS_AND_MONTHS: Final = frozenset(_DAYS.split())
 _UNIT_WORDS: Final = """
     ms s sec secs second seconds min mins minute minutes h hour hours day days week weeks month months year years
     b kb mb gb tb kib mib gib % percent am pm o'clock eur euro euros usd dollar dollars
@@ -88,6 +88,18 @@ _UNIT_WORDS: Final = """
 _UNITS: Final = frozenset(_UNIT_WORDS.split())
 _SPANS: Final = frozenset(("to", "and", "until", "till", "-", "\u2013", "bis", "und", "à", "et", "a", "y"))
 """What stands between the numbers of one span."""
+_ORDINALS: Final = ("st", "nd", "rd", "th")
+_TOOLS: Final = ("npm pnpm yarn bun", "pip uv poetry pipenv pdm", "jest vitest mocha", "maven gradle", "tabs spaces")
+"""For one thing one of each is used. Other tools may be used beside each other."""
+_USE_WORDS: Final = "use run need require prefer nutze benutze verwende utilise usa usamos"
+_USES: Final = frozenset(_USE_WORDS.split())
+_PART_WORDS: Final = "server host port room worker runner channel line queue gpu account slot option step page"
+_LEAST_OF_STANDARD: Final = 4
+"""So many digits and more name a standard: RFC 9110 is not a version of RFC 9457."""
+_DOCUMENTS: Final = _NUMBERED.union(("notes", "downloads"))
+_PARTS: Final = _NUMBERED.union(_UNITS, _PART_WORDS.split())
+_PLACED: Final = frozenset(("at", "under", "on", "unter", "auf", "bei", "à", "sur", "en"))
+_ARE: Final = frozenset(("are", "sind", "sont", "están"))
 _AROUND: Final = ".,;:!?\"'()[]\u201c\u201d\u2018\u2019"
 
 
@@ -118,6 +130,13 @@ def _differ_in_a_value(first: Sequence[str], second: Sequence[str]) -> bool:
     if max(map(len, values)) > _MOST_CHANGED or not _SPANS.issuperset({*values[0]}.intersection(values[1])):
         return False  # "8080 in dev" and "80 in prod" differ in two places
     follows = first[len(first) - after] if after else ""
+    if follows in _NUMBERED and any(word.endswith(_ORDINALS) for value in values for word in value):
+        return False  # the 3rd bug and the 4th
+    if _is_replaced(first[:before], first[len(first) - after :], values):
+        return True
+    addresses = [word for value in values for word in value if "://" in word]
+    if addresses and (not all(map(_is_address, addresses)) or not _ARE.isdisjoint(first[max(0, before - 2) : before])):
+        return False
     told = [word for word in first[:before] if word not in STOP_WORDS]
     behind = [word for word in first[len(first) - after :] if word not in STOP_WORDS]
     if len(told) < len(behind) or follows in _VERBS or _is_of_a_part(first[:before]):
@@ -125,6 +144,38 @@ def _differ_in_a_value(first: Sequence[str], second: Sequence[str]) -> bool:
     if len(told) + len(behind) >= _LEAST_SAID and _differ_in_a_number(*values):
         return True
     return not _SAID_BY.isdisjoint(first[max(0, before - 2) : before]) and _are_of_one(first[:before], behind, values)
+
+
+def _is_replaced(said: Sequence[str], behind: Sequence[str], values: Sequence[Sequence[str]]) -> bool:
+    """Return True if one tool, version of a product, day or address of few words takes the place of another."""
+    if not said or {len(value) for value in values} != {1} or said[0] in _ONE_OF_SEVERAL:
+        return False
+    named = {value[0] for value in values}
+    if said[-1] in _USES:
+        return said[:-1] in ([], ["we"]) and bool(behind) and any(named.issubset(tools.split()) for tools in _TOOLS)
+    if not _USES.isdisjoint(said[-2:-1]) and len(said) <= _PART and not behind:
+        is_short = all(len(each.partition(".")[0]) < _LEAST_OF_STANDARD for each in named)
+        return said[-1].isalpha() and said[-1] not in _PARTS and is_short and all(map(_is_version, named))
+    if said[1:2] == ["are"] and [*said[3:]] == ["on", "the"] and said[2] not in STATES:
+        return all(each[:-2].isdecimal() and each.endswith(_ORDINALS) for each in named)
+    said = said[:-1] if said[-1] in _PLACED else said
+    about = [word for word in said[:-1] if word not in STOP_WORDS]
+    if behind or not about or not all(map(_is_address, named)) or not _DOCUMENTS.isdisjoint(about):
+        return False
+    places = {tuple(part for part in each.split("/") if not _is_version(part)) for each in named}
+    if len(places) == 1:
+        return said[-1] in _SAID_BY | _ARE
+    return said[-1] in _SAID_BY and len(about) >= _LEAST_SAID_BEFORE
+
+
+def _is_version(word: str) -> bool:
+    return word.removeprefix("v").replace(".", "").isdecimal()
+
+
+def _is_address(word: str) -> bool:
+    """Return True for an address, but not for one that ends in the number of an item: …/issues/12, …/KA-12, …?id=12."""
+    last = word.rstrip("/").rpartition("/")[2]
+    return "://" in word and not last.rpartition("=")[2].rpartition("-")[2].isdecimal()
 
 
 def _is_of_a_part(said: Sequence[str]) -> bool:
@@ -153,7 +204,7 @@ def _are_of_one(said: Sequence[str], behind: Sequence[str], values: Sequence[Seq
 
 
 def _is_state(word: str) -> bool:
-    return word in _STATES or word in STOP_WORDS or word.endswith(_ENDS_OF_STATES)
+    return word in STATES or word in STOP_WORDS or word.endswith(_ENDS_OF_STATES)
 
 
 def _words(text: str) -> list[str]:
@@ -162,7 +213,7 @@ def _words(text: str) -> list[str]:
     if MAYBE_CJK.search(text):
         return list(text)
     words = [core for word in text.lower().split() if (core := word.strip(_AROUND))]
-    return [word for word in words if word not in _NOW]
+    return [word for word in words[words[:1] in (["the"], ["our"]) :] if word not in _NOW]
 
 
 def _differ_in_a_number(one: Sequence[str], other: Sequence[str]) -> bool:
@@ -172,7 +223,7 @@ def _differ_in_a_number(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def _is_number(word: str) -> bool:
-    return word in _DAYS_AND_MONTHS or (any(map(str.isnumeric, word)) and not word.startswith("#"))
+    return word in DAYS_AND_MONTHS or (any(map(str.isnumeric, word)) and not word.startswith("#"))
 
 
 def _beside_number(word: str) -> str:
@@ -180,8 +231,8 @@ def _beside_number(word: str) -> str:
     head, _, tail = word.rpartition("-")
     if word.startswith("#") or (head.isalpha() and tail.isdecimal() and len(tail) >= _DIGITS_OF_AN_ISSUE):
         return word
-    letters = "" if word in _DAYS_AND_MONTHS else "".join(filter(str.isalpha, word))
-    return "" if letters in _UNITS or letters.isnumeric() else letters
+    letters = "" if word in DAYS_AND_MONTHS else "".join(filter(str.isalpha, word))
+    return "" if letters in _UNITS or letters in _ORDINALS or letters.isnumeric() else letters
 
 
 def groups_of_versions(texts: Sequence[str]) -> list[list[int]]:

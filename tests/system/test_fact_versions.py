@@ -187,3 +187,27 @@ def test_a_fact_that_has_changed_is_given_with_what_it_is_now(empty_rooms: Calla
         if older in given and newer not in given:
             alone.append((question, given))
     assert (alone, both >= len(CHANGED) - 1) == ([], True)
+
+
+REPLACED = (
+    ("The API base URL is https://api.old.example.com", "API base URL is https://api.new.example.com/v2"),
+    ("docs are at https://docs.example.com/v1", "docs are at https://docs.example.com/v2"),
+    ("We use Postgres 14", "We use Postgres 16"),
+    ("Invoices are sent on the 3rd", "Invoices are sent on the 5th"),
+    ("Use npm for installs", "Use pnpm for installs"),
+)
+BESIDE_EACH_OTHER = (
+    ("Use ruff for linting", "Use black for formatting"),
+    ("We run Postgres 14 in staging", "We run Postgres 16 in production"),
+    ("We use MariaDB", "We use Redis"),
+    ("The shop is at https://shop.example.com", "The admin page is at https://admin.example.com"),
+    ("Alice owns billing", "Alice owns search"),
+)
+
+
+def test_a_start_has_only_the_newest_of_tools_versions_days_and_addresses_of_one_thing(room: Client) -> None:
+    for text in (text for facts in (*REPLACED, *BESIDE_EACH_OTHER) for text in facts):
+        room.remember(text, type="decision")
+    start = room.post("/api/hooks/session-start", {"harness": "t"}).ok()["inject"]
+    assert [old for old, new in REPLACED if f"- {old} (" in start or f"- {new} (" not in start] == []
+    assert [text for facts in BESIDE_EACH_OTHER for text in facts if f"- {text} (" not in start] == []

@@ -10,6 +10,121 @@ from signet_actors.domain.temporal.past import asks_for_past
 from signet_actors.domain.versions import Dated, are_versions, newest_versions
 from tests.system.fact_versions import DIFFERENT, PARALLEL, SEVERAL, SHORT_FACTS, SHORT_OTHERS, VERSIONS
 
+REPLACED = (
+    ("The API base URL is https://api.old.example.com", "API base URL is https://api.new.example.com/v2"),
+    ("docs are at https://docs.example.com/v1", "docs are at https://docs.example.com/v2"),
+    ("The docs are at https://docs.example.com/1.4", "Docs are now at https://docs.example.com/1.5"),
+    ("Our status page is at https://status.example.com", "Our status page is at https://health.example.net"),
+    ("The staging URL is http://stg.example.com:8080", "The staging URL is https://staging.example.com"),
+    ("The webhook URL is https://hooks.example.com/a1b2", "Our webhook URL is https://hooks.example.com/c3d4"),
+    ("The specification is at https://spec.example.com/v3/", "The specification is at https://spec.example.com/v4/"),
+    ("We use Postgres 14", "We use Postgres 16"),
+    ("We run Node 18", "We run Node 22"),
+    ("We use Django 4.2", "We now use Django 5.1"),
+    ("Use Python 3.11", "Use Python 3.13"),
+    ("We require Java 17", "We require Java 21"),
+    ("We use Kubernetes v1.29", "We use Kubernetes v1.31"),
+    ("Invoices are sent on the 3rd", "Invoices are sent on the 5th"),
+    ("Salaries are paid on the 25th", "Salaries are paid on the 28th"),
+    ("Use npm for installs", "Use pnpm for installs"),
+    ("Use tabs for indentation", "Use spaces for indentation"),
+    ("We use jest for unit tests", "We use vitest for unit tests"),
+    ("Prefer pip for the virtual environments", "Prefer uv for the virtual environments"),
+    ("Nutze npm für Installationen", "Nutze pnpm für Installationen"),
+    ("Wir nutzen Postgres 14", "Wir nutzen Postgres 16"),
+    ("Rechnungen werden am 3. verschickt", "Rechnungen werden am 5. verschickt"),
+    ("Die Adresse der API ist https://api.alt.example.com", "Die Adresse der API ist https://api.neu.example.com"),
+    ("Die Doku liegt unter https://docs.example.com/v1", "Die Doku liegt unter https://docs.example.com/v2"),
+    ("Utilise npm pour les installations", "Utilise pnpm pour les installations"),
+    ("Nous utilisons Postgres 14", "Nous utilisons Postgres 16"),
+    ("Les factures sont envoyées le 3", "Les factures sont envoyées le 5"),
+    ("L'adresse de l'API est https://api.a.example.com", "L'adresse de l'API est https://api.b.example.com"),
+    ("Usa npm para las instalaciones", "Usa pnpm para las instalaciones"),
+    ("Usamos Postgres 14", "Usamos Postgres 16"),
+    ("La URL de la API es https://api.a.example.com", "La URL de la API es https://api.b.example.com"),
+)
+"""A tool, a version of a product, a day or an address that takes the place of another."""
+BESIDE_EACH_OTHER = (
+    ("Use npm for the site", "Use pnpm for the API"),
+    ("Use npm for the site", "Use pip for the site"),
+    ("Never use npm for installs", "Never use yarn for installs"),
+    ("Do not use npm for installs", "Do not use bun for installs"),
+    ("Use ruff for linting", "Use black for formatting"),
+    ("Use ruff for Python", "Use mypy for Python"),
+    ("Use pytest for tests", "Use hypothesis for tests"),
+    ("We use Postgres", "We use Redis"),
+    ("We use Postgres 14", "We use Redis 7"),
+    ("We use npm", "We use pnpm in the monorepo"),
+    ("We use Postgres 14 in staging", "We use Postgres 16 in production"),
+    ("We use port 8080", "We use port 9090"),
+    ("We use server 1", "We use server 2"),
+    ("We run worker 3", "We run worker 4"),
+    ("We use Postgres 14", "We use 16 replicas"),
+    ("We support Python 3.11", "We support Python 3.12"),
+    ("We test Node 18", "We test Node 22"),
+    ("We need issue 12", "We need issue 14"),
+    ("The API is at https://a.example.com", "The admin page is at https://b.example.com"),
+    ("The API is at https://a.example.com in staging", "The API is at https://b.example.com in production"),
+    ("The mirrors are at https://eu.example.com", "The mirrors are at https://us.example.com"),
+    ("The nodes are at https://node1.example.com", "The nodes are at https://node2.example.com"),
+    (
+        "The bug report is at https://git.example.com/issues/12",
+        "The bug report is at https://git.example.com/issues/14",
+    ),
+    (
+        "The design discussion is at https://git.example.com/d/12",
+        "The design discussion is at https://git.example.com/d/14",
+    ),
+    (
+        "The login defect is at https://jira.example.com/browse/KA-12",
+        "The login defect is at https://jira.example.com/browse/KA-14",
+    ),
+    (
+        "The form of the month is at https://a.example.com/?id=12",
+        "The form of the month is at https://a.example.com/?id=14",
+    ),
+    ("Docs are https://a.example.com", "Docs are https://b.example.com"),
+    ("Use option 1", "Use option 2"),
+    ("We use RFC 9110", "We use RFC 9457"),
+    ("The release notes are at https://a.example.com/v1", "The release notes are at https://a.example.com/v2"),
+    ("The issue is https://git.example.com/a/v1", "The issue is https://git.example.com/a/v2"),
+    ("A mirror is at https://eu.example.com/v1", "A mirror is at https://eu.example.com/v2"),
+    ("One mirror is at https://eu.example.com", "One mirror is at https://us.example.com"),
+    ("We deploy to https://eu.example.com", "We deploy to https://us.example.com"),
+    ("Logs go to https://a.example.com/v1", "Logs go to https://a.example.com/v2"),
+    ("See https://a.example.com/v1", "See https://a.example.com/v2"),
+    ("https://a.example.com/v1", "https://a.example.com/v2"),
+    ("Invoices are sent on the 3rd", "Reminders are sent on the 5th"),
+    ("Invoices are sent on the 3rd", "Invoices are paid on the 5th"),
+    ("We met on the 3rd", "We met on the 5th"),
+    ("Invoices were sent on the 3rd", "Invoices were sent on the 5th"),
+    ("Ann is off on the 3rd", "Ann is off on the 5th"),
+    ("Ann is booked on the 3rd", "Ann is booked on the 5th"),
+    ("We fixed the 3rd bug in the export module", "We fixed the 4th bug in the export module"),
+    ("In the export module we fixed the 3rd bug", "In the export module we fixed the 4th bug"),
+    ("Alice owns billing", "Alice owns search"),
+    ("Alice owns billing", "Bob owns billing"),
+    ("Deploys go out on Monday", "Deploys go out on Thursday"),
+    ("The team has Ann", "The team has Bob"),
+    ("Server heron runs Postgres 14", "Server kestrel runs Postgres 16"),
+    ("Ticket 12 needs a test", "Ticket 14 needs a test"),
+    ("Nutze npm für die Seite", "Nutze pnpm für die API"),
+    ("Nutze nie npm für Installationen", "Nutze nie yarn für Installationen"),
+    ("Wir nutzen Postgres", "Wir nutzen Redis"),
+    ("Alice betreut die Abrechnung", "Alice betreut die Suche"),
+    ("Die API ist unter https://a.example.com", "Die Verwaltung ist unter https://b.example.com"),
+    ("Die Knoten sind unter https://k1.example.com", "Die Knoten sind unter https://k2.example.com"),
+    ("Utilise npm pour le site", "Utilise pnpm pour l'API"),
+    ("N'utilise jamais npm pour les installations", "N'utilise jamais yarn pour les installations"),
+    ("Nous utilisons Postgres", "Nous utilisons Redis"),
+    ("L'API est à https://a.example.com", "Le site est à https://b.example.com"),
+    ("Usa npm para el sitio", "Usa pnpm para la API"),
+    ("Usamos Postgres", "Usamos Redis"),
+    ("La API está en https://a.example.com", "El sitio está en https://b.example.com"),
+    ("No uses npm para las instalaciones", "No uses yarn para las instalaciones"),
+)
+"""Facts that hold beside each other."""
+
 
 def test_texts_that_differ_in_one_value_are_versions() -> None:
     pairs = [
@@ -24,6 +139,14 @@ def test_facts_of_few_words_are_versions_if_what_stands_behind_is_differs() -> N
 
 def test_facts_of_few_words_that_a_thing_has_beside_each_other_are_no_versions() -> None:
     assert [pair for pair in SHORT_OTHERS if are_versions(*pair) or are_versions(*reversed(pair))] == []
+
+
+def test_a_tool_a_version_a_day_or_an_address_takes_the_place_of_another_in_facts_of_few_words() -> None:
+    assert [pair for pair in REPLACED if not are_versions(*pair) or not are_versions(*reversed(pair))] == []
+
+
+def test_facts_with_tools_versions_days_or_addresses_that_hold_beside_each_other_are_no_versions() -> None:
+    assert [pair for pair in BESIDE_EACH_OTHER if are_versions(*pair) or are_versions(*reversed(pair))] == []
 
 
 def test_texts_about_different_things_are_no_versions() -> None:
