@@ -35,6 +35,7 @@ _THINGS: Final = """
     bouton champ classe erreur fichier fonction ligne archivo botón campo clase fallo función lista línea página
 """
 """What nearly every order of work is about."""
+THINGS: Final = frozenset(_THINGS.split())
 _COMMON: Final = frozenset(f"{_ACTS} {_THINGS}".split())
 _VERBS: Final = frozenset(_ACTS.split())
 _POLITE: Final = frozenset(_POLITE_WORDS.split())

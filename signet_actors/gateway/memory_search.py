@@ -48,6 +48,7 @@ async def search_memories(
     turns: bool = False,
     enough: int | None = None,
     known: Collection[Wording] = (),
+    asked: tuple[str, str] | None = None,
     names: Mapping[str, float] | None = None,
     of_long_text: bool = False,
     is_part: bool | None = None,
@@ -55,7 +56,7 @@ async def search_memories(
     """Return the memories that match ``query`` by words and by meaning, and what each stage took.
 
     ``received``: rows that make room for others. ``turns``: look for turns of sessions, too, unless ``enough`` memories
-    answer. ``known``, ``names``, ``of_long_text`` and ``is_part``: as of ``Recall``; None: as the query itself is.
+    answer. ``known``, ``asked``, ``names``, ``of_long_text``, ``is_part``: as of ``Recall``; None: as the query itself.
     """
     state = call.state
     clock = state.clock
@@ -100,6 +101,7 @@ async def search_memories(
             turns=turns,
             enough=enough,
             known=tuple(known),
+            asked=asked,
             session_key=call.session_key if turns else None,
             names=exact_names(query) if names is None else dict(names),
             of_long_text=of_long_text,

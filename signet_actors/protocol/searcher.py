@@ -163,6 +163,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     ``received``: rows that make room for the next best as long as they have these words.
     ``turns``: look for turns of sessions if memories leave places free, but not in the session ``session_key``, and
     only if fewer than ``enough`` memories answer, not counting those that the session has in the words of ``known``.
+    ``asked``: of a plain question its kind and its only telling word; a turn that answers it need not have more.
     ``names``: exact names of the text in which the query was found, with what each tells; a memory that has enough of
     them is relevant. ``of_long_text``: the query is a statement of a long text, which tells less than a question.
     ``is_part``: it is cut from one, so not all of its words have to be answered. ``newest_first``: of results that
@@ -198,6 +199,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     turns: bool = False
     enough: int | None = None
     known: tuple[Wording, ...] = ()
+    asked: tuple[str, str] | None = None
     session_key: str | None = None
     names: dict[str, float] = {}
     of_long_text: bool = False

@@ -23,7 +23,7 @@ from signet_actors.domain.ranking import relevance
 from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
 from signet_actors.domain.temporal.change import Subject, refuting_words, shared, speaks_of_change, subject_of
 from signet_actors.domain.transcripts.excerpts import exchange
-from signet_actors.domain.transcripts.unanswered import tells_nothing
+from signet_actors.domain.transcripts.unanswered import tells, tells_nothing
 from signet_actors.domain.work_orders import orders_work, tells_subject
 from signet_actors.domain.written_forms import compound_parts
 from signet_actors.protocol.memories import Filters
@@ -127,6 +127,8 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
         units = [_exchange(snapshot, turn) for turn in turns]
         ranked = _ranked(snapshot, command, measure.extent, weights, turns, units)
         corrections: dict[FoundTurn, FoundTurn] = {}
+        if of_prompt and not ranked and command.asked is not None:
+            ranked = _answering(snapshot, query, command.asked, said)
         if of_prompt and ranked:
             corrections = _corrections(snapshot, ranked[:_CORRECTED], said)
             ranked = _with_change(snapshot, query, ranked, turns, said, corrections, free)
@@ -213,7 +215,7 @@ def _ranked(
     """
     of_prompt = command.enough is not None
     subject = _subject(command.query, weights) if of_prompt else weights
-    least = _LEAST_TERMS if subject is weights else min(_LEAST_TERMS, len(subject))
+    least = _LEAST_TERMS if subject is weights or orders_work(command.query) else min(_LEAST_TERMS, len(subject))
     covered = [[term for term in weights if _matches(snapshot, unit, term)] for unit in units]
     shares = np.array([sum(subject.get(term, 0.0) for term in each) for each in covered])
     shares /= max(sum(subject.values()), 1e-12)
@@ -239,6 +241,18 @@ def _ranked(
         if later is not None and _when(later) > _when(firsts[0]):  # what has changed may be said in other words
             firsts = [firsts[0], later, *(each for each in firsts[1:] if each is not later)]
     return [(each.turn, each.share, each.relevant) for each in firsts]
+
+
+def _answering(
+    snapshot: Snapshot, query: SearchSessions, asked: tuple[str, str], said: Callable[[FoundTurn], list[Said]]
+) -> list[_Ranked]:
+    """Return the latest turn that answers a plain question, if few turns that the query admits have its word."""
+    expression = phrase_expression(asked[1])
+    if stored.is_in_more_turns(snapshot, expression, RARE, of_query=query):
+        return []
+    turns = stored.best_turns(snapshot, query, expression, places=RARE)
+    answers = [turn for turn in turns if tells(asked, [text[:2] for text in said(turn)])]
+    return [(max(answers, key=_moment), 1.0, 1.0)] if answers else []
 
 
 def _with_change(

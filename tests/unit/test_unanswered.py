@@ -1,4 +1,4 @@
-"""A question without an answer is told from what was said.
+"""A question without an answer, and what answers a plain one, are told from what was said.
 
 Source: docs/guides/hooks.md "Each prompt".
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from signet_actors.domain.transcripts.unanswered import tells_nothing
+from signet_actors.domain.transcripts.unanswered import asked_of, tells, tells_nothing
 
 ASKED = "how long takes the smoke test?"
 
@@ -53,3 +53,72 @@ def test_a_question_without_an_answer_tells_nothing(question: str, answers: tupl
 )
 def test_what_says_or_answers_something_is_kept(user: str, answers: tuple[str, ...]) -> None:
     assert not tells_nothing([("user", user), *(("assistant", text) for text in answers)])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "asked"),
+    [
+        ("who is our designer?", ("who", "designer")),
+        ("do you know who our notary is", ("who", "notary")),
+        ("when is the release?", ("when", "release")),
+        ("how big is the budget?", ("when", "budget")),
+        ("may I use unsafe here?", ("may", "unsafe")),
+        ("darf ich Umlaute benutzen?", ("may", "umlaute")),
+        *(
+            (prompt, None)
+            for prompt in (
+                "",
+                "can",
+                "may",
+                "may?",
+                "tests?",
+                "deploy",
+                "release it",
+                "why?",
+                "what changed?",
+                "is it slow?",
+            )
+        ),
+        *(
+            (prompt, None)
+            for prompt in ("can you deploy?", "what does this crate do?", "what is a mutex?", "what is slow?")
+        ),
+        *(
+            (prompt, None)
+            for prompt in ("where are the tests?", "fix the designer page", "who owns the billing service?")
+        ),
+    ],
+)
+def test_a_plain_question_has_a_kind_and_one_telling_word(prompt: str, asked: tuple[str, str] | None) -> None:
+    assert asked_of(prompt) == asked
+
+
+@pytest.mark.parametrize(
+    ("question", "user", "answer", "expected"),
+    [
+        ("where is the wiki?", "the wiki is at wiki.example.com", "OK.", True),
+        ("where is the wiki?", "where is the wiki", "At wiki.example.com.", True),
+        ("where is the wiki?", "where is the wiki", "I have no record of the wiki.", False),
+        ("where is the wiki?", "Is the wiki down?", "The wiki moved to heron.", True),
+        ("where is the wiki?", "open the wiki", "The wiki is open.", False),
+        ("where is the wiki?", "the links in the wiki are dead", "OK.", False),
+        ("where is the wiki?", "the wiki page is broken", "OK.", False),
+        ("where is the wiki?", "grep the wiki", "OK.", False),
+        ("where is the wiki?", "hm, our wiki is at wiki.example.com", "OK.", True),
+        ("where is the wiki?", "we keep the wiki on heron", "OK.", True),
+        ("who is our designer?", "ping the designer about Safari", "OK.", False),
+        ("who is our designer?", "we hired Maria as designer", "OK.", True),
+        ("who is our designer?", "the designer called, Maria wants bigger buttons", "OK.", True),
+        ("who is our designer?", "who is our designer?", "Maria.", True),
+        ("who is our designer?", "we pay the designer", "OK.", False),
+        ("when is the release?", "the release is late", "OK.", False),
+        ("may I use unsafe?", "we use unsafe", "OK.", False),
+        ("may I use unsafe?", "use unsafe only in ffi.rs", "OK.", True),
+    ],
+)
+def test_a_statement_answers_a_plain_question_if_it_is_about_the_word(
+    question: str, user: str, answer: str, expected: bool
+) -> None:
+    asked = asked_of(question)
+    assert asked is not None
+    assert tells(asked, [("user", user), ("assistant", answer)]) is expected

@@ -176,6 +176,7 @@ async def _searched(
             turns=turns and not at,
             enough=ENOUGH,
             known=() if at else received,
+            asked=None if at else terms.asked,
             names={} if at else terms.names,
             of_long_text=search.is_of_long,
             is_part=search.is_part,
