@@ -41,6 +41,8 @@ accepted.
 """
 KEY_VARIABLE_PATTERN: Final = rf"^(SIGNET_[A-Za-z0-9_]+|{'|'.join(KEY_VARIABLES)})?\Z"
 HOST_PATTERN: Final = r"^[A-Za-z0-9._:-]+\Z"
+USER_PATTERN: Final = r"^(\*|[0-9]{1,10}|[A-Za-z_][A-Za-z0-9_.-]{0,31}\$?)\Z"
+USER_FORM: Final = "a user's name or number, or `*` for all users"
 ALLOWED_HOST_PATTERN: Final = r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?\Z"
 ENDPOINT_PATTERN: Final = r"^(https?://[^\s/?#@]+[^\s?#@]*)?\Z"
 """No user, password, query or fragment, so that an endpoint never contains a secret."""

@@ -40,7 +40,17 @@ ENVIRONMENT_KEYS: Final[tuple[tuple[str, KeyPath], ...]] = (
 
 NO_FALLBACK: Final = frozenset(
     {"agents", "auth", "backup", "git", "projects", "redaction", "retention"}
-    | {"host", "port", "allowedHosts", "requireOwner", "endpoint", "apiKeyEnv", "dailyCallLimit", "dailyTokenLimit"}
+    | {
+        "host",
+        "port",
+        "allowedHosts",
+        "users",
+        "requireOwner",
+        "endpoint",
+        "apiKeyEnv",
+        "dailyCallLimit",
+        "dailyTokenLimit",
+    }
     | {"confirm", "maintenanceMode", "maxTotalBytes", "minConfidence", "retentionDays"}
 )
 """Sections and keys that concern addresses, access, keys, cost, and how long data is kept: a wrong value there stops

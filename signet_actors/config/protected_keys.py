@@ -28,6 +28,7 @@ def protected_changes(former: Config, new: Config) -> list[str]:
         ("agents.roster", _changes_a_read_policy(former, new)),
         ("projects.only", _opens_a_directory(former.projects.only, new.projects.only)),
         ("gateway.allowedHosts", not set(new.gateway.allowed_hosts) <= set(former.gateway.allowed_hosts)),
+        ("gateway.users", not set(new.gateway.users) <= set(former.gateway.users)),
         ("gateway.requireOwner", former.gateway.require_owner and not new.gateway.require_owner),
         ("git.autoSync", new.git.auto_sync and not former.git.auto_sync),
         ("git.remote", new.git.remote != former.git.remote),

@@ -30,6 +30,8 @@ from signet_actors.config.field_forms import (
     MODEL_PATTERN,
     NAME_PATTERN,
     SECOND_MS,
+    USER_FORM,
+    USER_PATTERN,
     described,
     directory_path,
     endpoint_url,
@@ -231,6 +233,10 @@ class GatewayConfig(Struct, frozen=True, rename="camel"):
             max_length=64,
             description="Host names accepted besides the loopback names (protection against DNS rebinding)",
         ),
+    ] = ()
+    users: Annotated[
+        tuple[Annotated[str, text("", chars=32, pattern=USER_PATTERN, form=USER_FORM, least=1)], ...],
+        Meta(max_length=64, description="Other users of this machine that are served, where the system names them"),
     ] = ()
     require_owner: Annotated[bool, described("Owner-only requests need the token in `.daemon/owner-token`")] = False
     confirm_ttl_ms: Annotated[

@@ -31,7 +31,7 @@ from signet_actors.errors import (
     StorageFull,
     Unavailable,
 )
-from signet_actors.gateway.auth.ownership import require_owner
+from signet_actors.gateway.auth.ownership import require_owner, require_user
 from signet_actors.gateway.auth.request_guard import Headers, check_request, has_body
 from signet_actors.gateway.http.responses import (
     EncodedResponse,
@@ -84,8 +84,8 @@ class RequestContext:
 
     ``path``: the route template, None before routing. ``status``: 0 until the response is written. ``code``: the error
     code of the response. ``warnings``: the parts of the request that had no effect. ``after_response``: what the
-    handler wants to do then. ``peer``: both ends of its connection, its headers, and the uids that the
-    system has named for its other end: by these its owner is known.
+    handler wants to do then. ``peer``: both ends of its connection, its headers, and the uid of its
+    other end, once the system was asked: by these its user is known.
     """
 
     def __init__(self, trace_id: str, scope: Scope, send: Send) -> None:
@@ -98,7 +98,7 @@ class RequestContext:
         self.wait_disconnected: Callable[[], Coroutine[Any, Any, None]] | None = scope.pop(WAIT_DISCONNECTED, None)
         self.overloaded: bool = scope.pop(OVERLOADED, False)
         self.become_write: Callable[[], bool] = scope.pop(BECOME_WRITE, lambda: True)
-        self.peer = scope.get("client"), scope.get("server"), scope.get("headers", ()), scope.pop(KNOWN_PEER, set())
+        self.peer = scope.get("client"), scope.get("server"), scope.get("headers", ()), scope.pop(KNOWN_PEER, [])
         self._send = send
         self._send_response: SendResponse | None = scope.pop(SEND_RESPONSE, None)
         self.path: str | None = None
@@ -289,9 +289,9 @@ class Application:
 
     async def _check_operation(self, operation: Operation[Any], context: RequestContext) -> None:
         """Raise a SignetError if the client that made the request ``context`` is not served the operation now."""
-        if operation.owner_only:
+        if operation.permission is not None:
             try:
-                await require_owner(self.state, *context.peer)
+                await (require_owner if operation.owner_only else require_user)(self.state, *context.peer)
             except SignetError as error:
                 self._log_guard(operation.method, error.detail)
                 raise

@@ -14,7 +14,7 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.gateway.access_counts import AccessCounts
 from signet_actors.gateway.auth.rate_limiter import RateLimiter
-from signet_actors.gateway.auth.request_guard import GuardPolicy, guard_policy
+from signet_actors.gateway.auth.request_guard import GuardPolicy, guard_policy, served_uids
 from signet_actors.gateway.common_words import CommonWordsCache
 from signet_actors.gateway.limits import ChunkWriteLimiter, VectorWaitLimiter
 from signet_actors.gateway.previous_embedder import PreviousEmbedder
@@ -71,7 +71,7 @@ class RequestCounters:
 
 @dataclass(slots=True)
 class GatewayState:
-    """Shared state of the handlers. ``config``, ``guard``, ``embedder`` and ``redactor`` follow a reload.
+    """Shared state of the handlers. ``config``, ``guard``, ``users``, ``embedder`` and ``redactor`` follow a reload.
 
     ``port`` is the port that is listened on. ``started_at_ms`` is when the daemon started, not this process.
     ``supervisor_silent_ms`` returns the age of the process tree. ``owner_token`` is set if ``gateway.requireOwner`` is
@@ -95,6 +95,7 @@ class GatewayState:
     port: int
     started_at_ms: int
     guard: GuardPolicy = field(init=False)
+    users: frozenset[int] | None = field(init=False)
     logs_every_request: bool = field(init=False)
     chunk_writes: ChunkWriteLimiter = field(default_factory=ChunkWriteLimiter)
     draining: bool = False
@@ -227,3 +228,4 @@ class GatewayState:
         # Building a line that the log level drops would cost more than routing a request.
         self.logs_every_request = config.logging.level == "debug"
         self.guard = guard_policy(self.port, config.gateway.allowed_hosts)
+        self.users = served_uids(config.gateway.users)

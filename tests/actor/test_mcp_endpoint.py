@@ -476,6 +476,7 @@ def test_the_transcripts_of_the_owner_are_searched_for_the_owner_only(
     edge.bus.answers[SearchSessions] = SessionsFound([])
     assert call(edge, "session_search", query="port")["structuredContent"]["hits"] == []
     monkeypatch.setattr(ownership, "netlink_uid", lambda *_: 4711)
+    edge.state.users = frozenset({4711})
     refused = call(edge, "session_search", query="port")
     assert text_of(refused).startswith(
         "session_search failed: Only the user that runs the daemon may make this request"
@@ -501,6 +502,7 @@ def test_an_operation_for_the_owner_is_served_within_another_request_of_the_owne
     with RunningEdge([*ROUTES, route], tmp_path) as edge:
         assert edge.request("GET", "/inner").body["code"] == "invalid_request"  # of the forget itself
         monkeypatch.setattr(ownership, "netlink_uid", lambda *_: 4711)
+        edge.state.users = frozenset({4711})
         refused = edge.request("GET", "/inner")
         assert (refused.status, refused.body["code"]) == (403, "forbidden")
         assert edge.bus.asked == []

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.system
 NOBODY = 65534
 FORGET = "/api/memory/forget"
 TOKEN = "x-signet-owner-token"
+JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
 ASK = """
 import http.client, json, os, sys
@@ -93,9 +94,15 @@ OWNERS = [
 ]
 
 
+SECRET = "QUOKKA"
+"""In every text of a daemon that only its owner may read, and in no other."""
+USERS = f"gateway: {{users: ['{NOBODY}']}}\n"
+
+
 @pytest.fixture(scope="module")
 def own() -> Iterator[LiveDaemon]:
-    with live_daemon() as daemon:
+    """A daemon that serves the other user, too."""
+    with live_daemon(config=USERS) as daemon:
         yield daemon
 
 
@@ -132,6 +139,35 @@ def is_root(daemon: LiveDaemon) -> bool:
     return False
 
 
+def recalls_as_nobody(daemon: LiveDaemon) -> int:
+    """Return the status that the other user gets."""
+    return as_nobody(daemon, "POST", "/api/memory/recall", {"query": SECRET}).status
+
+
+def test_other_users_are_refused_but_for_liveness_and_the_document_unless_the_configuration_names_them() -> None:
+    """Source: docs/operations.md "Other users of the machine"; docs/decisions.md 59."""
+    with live_daemon() as daemon:
+        if not is_root(daemon):
+            return
+        daemon.api.remember(f"The {SECRET} is fed at noon")
+        asked = [(operation, path) for operation in OPERATIONS for path in operation.paths]
+        requests: list[tuple[str, str, Any, dict[str, str]]] = []
+        for operation, path in asked:
+            values = {name: str(value) for name, value in operation.example.items()}
+            target = fill_path(path, {"id": "x", "run": "x", "key": "x", **values})
+            requests.append((operation.method, target, operation.example if operation.in_body else None, JSON))
+        answers = all_as_nobody(daemon, requests)
+        for (operation, path), (status, answer) in zip(asked, answers, strict=True):
+            assert (status == 403) == (operation.permission is not None), (path, status, answer)
+            assert SECRET not in answer
+            assert operation.owner_only or status != 403 or "gateway.users" in answer
+        assert [memory["content"] for memory in daemon.api.listed()] == [f"The {SECRET} is fed at noon"]
+        for users, status in ((f"['{NOBODY}']", 200), ("[]", 403), ("['*']", 200), ("[root]", 403), ("[nobody]", 200)):
+            daemon.configure(f"gateway: {{users: {users}}}\n")
+            os.kill(daemon.process.pid if daemon.process else 0, 1)
+            eventually(lambda expected=status: recalls_as_nobody(daemon) == expected, what=f"{status} with {users}")
+
+
 @pytest.mark.parametrize(("method", "target", "body"), OWNERS)
 def test_another_user_may_not_change_the_configuration_back_up_or_forget_in_bulk(
     own: LiveDaemon, method: str, target: str, body: Any
@@ -146,7 +182,7 @@ def test_another_user_may_not_change_the_configuration_back_up_or_forget_in_bulk
     assert own.api.get("/api/repair/backup").ok()["backups"] == []
 
 
-def test_another_user_s_other_requests_are_answered_as_before(own: LiveDaemon) -> None:
+def test_requests_of_a_user_that_the_configuration_names_are_answered(own: LiveDaemon) -> None:
     if not is_root(own):
         return
     stored = as_nobody(own, "POST", "/api/memory/remember", {"content": "By another user"}).ok()
@@ -196,7 +232,7 @@ def test_the_command_line_sends_the_token(strict: LiveDaemon) -> None:
 def test_a_reload_can_enable_and_disable_the_token(own: LiveDaemon) -> None:
     wish = {"mode": "preview", "tags": "kept"}
     try:
-        own.configure("gateway: {requireOwner: true}\n")
+        own.configure(f"gateway: {{requireOwner: true, users: ['{NOBODY}']}}\n")
         os.kill(own.process.pid if own.process else 0, 1)
         eventually(lambda: own.api.post(FORGET, wish).status == 403, what="a refusal without the token")
         token = own.workspace / ".daemon" / "owner-token"
@@ -205,13 +241,11 @@ def test_a_reload_can_enable_and_disable_the_token(own: LiveDaemon) -> None:
             what="an answer with the token",
         )
     finally:
-        own.configure("gateway: {requireOwner: false}\n")
+        own.configure(USERS)
         os.kill(own.process.pid if own.process else 0, 1)
     eventually(lambda: own.api.post(FORGET, wish).status == 200, what="answers without the token")
 
 
-SECRET = "QUOKKA"
-"""In every text of this daemon that only its owner may read, and in no other."""
 PROJECT = "/srv/quiet"
 KEYS = ("quokka-one", "agent:alice:quokka-two")
 FILES = (
@@ -281,8 +315,7 @@ def requests_of_others() -> list[tuple[str, str, Any, dict[str, str]]]:
     )
     wishes += [("POST", "/api/memory/recall", {"query": f"{SECRET} sheet", "expand": True, "limit": 50})]
     wishes += [("GET", f"/api/memory/search?q={SECRET}%20sheet&expand=true", None)]
-    json_ = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    return [(method, target, body, {**json_, **named}) for method, target, body in wishes for named in NAMED]
+    return [(method, target, body, {**JSON, **named}) for method, target, body in wishes for named in NAMED]
 
 
 def rpc(method: str, params: dict[str, Any]) -> dict[str, Any]:

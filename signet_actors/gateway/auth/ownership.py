@@ -28,7 +28,7 @@ async def require_owner(
     client: End | None,
     server: End | None,
     headers: Iterable[tuple[bytes, bytes]],
-    known: set[int | None],
+    known: list[int | None],
 ) -> None:
     """Return if the request is the owner's. Raises a ``SignetError`` with the code FORBIDDEN if it is not.
 
@@ -39,15 +39,44 @@ async def require_owner(
             f"This request needs the header {OWNER_TOKEN_HEADER} with the content of .daemon/owner-token "
             "(gateway.requireOwner is on)"
         )
-    if client is None or server is None or known:
-        return
-    uid = netlink_uid(client, server)
-    if uid is None:
-        uid = await asyncio.to_thread(peer_uid, client, server)
+    uid = await _uid_of(client, server, known)
     if uid not in {None, 0, os.geteuid()}:
-        whose = "that has closed its connection" if uid == SOCKET_CLOSED else f"of another user (uid {uid})"
-        raise _forbidden(f"Only the user that runs the daemon may make this request, not a program {whose}")
-    known.add(uid)
+        raise _forbidden(f"Only the user that runs the daemon may make this request, not a program {_whose(uid)}")
+
+
+async def require_user(
+    state: GatewayState,
+    client: End | None,
+    server: End | None,
+    _headers: Iterable[tuple[bytes, bytes]],
+    known: list[int | None],
+) -> None:
+    """Return if the request is of the owner or of a user in ``gateway.users``. Raises like ``require_owner``."""
+    if state.users is None:
+        return
+    uid = await _uid_of(client, server, known)
+    if uid not in {None, 0, os.geteuid()} | state.users:
+        raise _forbidden(
+            f"Only the user that runs the daemon and those in gateway.users are served, not a program {_whose(uid)}"
+        )
+
+
+async def _uid_of(client: End | None, server: End | None, known: list[int | None]) -> int | None:
+    """Return the uid at the other end; None if the system does not tell, ``SOCKET_CLOSED`` if it is closed."""
+    if client is None or server is None:
+        return None
+    if not known:
+        uid = netlink_uid(client, server)
+        if uid is None:
+            uid = await asyncio.to_thread(peer_uid, client, server)
+        if uid == SOCKET_CLOSED:
+            return uid
+        known.append(uid)
+    return known[0]
+
+
+def _whose(uid: int | None) -> str:
+    return "that has closed its connection" if uid == SOCKET_CLOSED else f"of another user (uid {uid})"
 
 
 def _has_token(state: GatewayState, headers: Iterable[tuple[bytes, bytes]]) -> bool:

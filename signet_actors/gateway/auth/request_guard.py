@@ -10,8 +10,10 @@ Source: docs/decisions.md 24, 25, 41; docs/security.md A1-A5, A8.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import ipaddress
+import pwd
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -86,6 +88,17 @@ def guard_policy(port: int, allowed_hosts: Iterable[str]) -> GuardPolicy:
         elif match:
             names.add(host)
     return GuardPolicy(port=port, names=frozenset(names), exact=frozenset(exact))
+
+
+def served_uids(users: Iterable[str]) -> frozenset[int] | None:
+    """Return the numbers of these users as far as the system knows them; None for all users."""
+    found: set[int] = set()
+    for user in users:
+        if user == "*":
+            return None
+        with contextlib.suppress(KeyError):
+            found.add(int(user) if user.isdecimal() else pwd.getpwnam(user).pw_uid)
+    return frozenset(found)
 
 
 def check_request(policy: GuardPolicy, method: str, headers: Headers, peer: str | None) -> GuardRejection | None:

@@ -22,7 +22,7 @@ BECOME_WRITE: Final = "signet.become_write"
 admitted.
 """
 KNOWN_PEER: Final = "signet.known_peer"
-"""Key of a set that lasts as long as the connection: the uids that the system has named for its other end."""
+"""Key of a list that lasts as long as the connection: the uid of its other end, once the system was asked."""
 SendResponse: TypeAlias = Callable[[int, HeaderLines, bytes], Coroutine[Any, Any, None]]
 SEND_RESPONSE: Final = "signet.send_response"
 """Key of a coroutine function that sends a whole response: status, headers, body.

@@ -70,7 +70,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._deadline = Deadline(self.loop)
         self._write_deadline = Deadline(self.loop)
         self._closing = False
-        self._known_peer: set[int | None] = set()
+        self._known_peer: list[int | None] = []
         self._discarded = 0
         self._head = HeadTracker()
         self._body_bytes = 0
