@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from signet_actors.domain.normalization import CJK_RUN, MAYBE_CJK, character_pairs
+from signet_actors.domain.normalization import CJK_RUN, MAYBE_CJK, character_pairs, collapsed
 from signet_actors.domain.query_words import without_contractions, words_of
 from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
 from signet_actors.domain.temporal.change import names_in, stem
@@ -162,6 +162,21 @@ def says_no_more(text: str, said: Statement) -> bool:
     """Return True if the text says the statement, and hardly anything else."""
     one = statement_of(text)
     return _says(one, said) and _more_words(one, said) <= _MORE_WORDS
+
+
+def without_texts(parts: Sequence[str], forgotten: Sequence[str]) -> list[str]:
+    """Return the parts of a text without sentences of its ``forgotten`` parts; empty if one says hardly anything else.
+
+    Takes linear time.
+    """
+    words = frozenset[str]().union(*(statement_of(text).words for text in forgotten))
+    said = {collapsed(sentence) for text in forgotten for sentence in sentences_of(text)}
+    left = []
+    for part in parts:
+        kept = [sentence for sentence in sentences_of(part) if collapsed(sentence) not in said]
+        adds_much = len(statement_of(" ".join(kept)).words - words) > _MORE_WORDS
+        left.append("".join(kept).strip() if adds_much else "")
+    return left
 
 
 def may_say(passage: Passage, said: Statement) -> bool:

@@ -12,17 +12,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from signet_actors.domain.memories import CHUNK
+from signet_actors.domain.memories import CHUNK, IMPORTED_SOURCE_TYPES
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.protocol.memories import ANY_DIRECTORY, Filters, ReadScope, project_names
 from signet_actors.store.engine import Dialect, Reads
 
 _POLICY: Final = "SELECT a.read_policy, a.policy_group FROM agents a WHERE a.id = :agent"
 ORIGIN: Final = (
-    f"CASE WHEN m.source_type = '{CHUNK}' THEN (SELECT g.source_type FROM chunk_groups g WHERE g.id = m.source_id)"
-    " ELSE m.source_type END"
+    f"CASE WHEN m.source_type = '{CHUNK}' THEN"
+    " coalesce((SELECT g.source_type FROM chunk_groups g WHERE g.id = m.source_id),"
+    f" CASE WHEN m.source_path <> '' THEN '{IMPORTED_SOURCE_TYPES[0]}' END) ELSE m.source_type END"
 )
-"""The source type of a row of ``memories``; of a chunk, that of the whole text."""
+"""The source type of a row of ``memories``; of a chunk, that of the whole text.
+
+A chunk that came from another store has no text here; if it names a file, it is of an import.
+"""
 _MEMBERS: Final = "SELECT a.id FROM agents a WHERE a.policy_group = :policy_group ORDER BY a.id"
 
 

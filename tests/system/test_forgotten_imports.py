@@ -185,3 +185,52 @@ def test_a_section_of_which_most_is_new_is_stored_though_a_sentence_of_it_was_fo
     told = signet(room, *bring)
     assert (told["memories"], told["forgotten"]) == (1, 0)
     assert any("Argo CD" in text for text in contents(room))
+
+
+SECRETS = "The annex key is under the third flower pot. Helga Baum pays 18400 euros for the Nordwind contract."
+OTHER = " ".join(f"Shelf {number} of the library holds maps of region {number * 7}." for number in range(14))
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["all of it", "one part"])
+def test_a_long_section_that_was_forgotten_does_not_come_back_with_other_words(
+    room: Client, tmp_path: Path, whole: bool
+) -> None:
+    note = tmp_path / "archive.md"
+    bring = ("import", str(note), "--from", "markdown")
+    text = f"## Rooms\n\n{OTHER} {SECRETS} The {{colour}} folder lies beside it. {OTHER.replace('Shelf', 'Rack')}\n"
+    note.write_text(text.format(colour="blue"))
+    assert signet(room, *bring)["memories"] > 2
+    for part in ("Shelf", "Rack", "Nordwind") if whole else ("Nordwind",):
+        if any(part in content for content in contents(room)):
+            forget(room, part)
+    note.write_text(text.format(colour="green"))
+    told = signet(room, *bring)
+    assert told["forgotten"] == int(whole)
+    assert not any("Nordwind" in content or "annex" in content for content in contents(room))
+    assert any("Shelf 3 " in content for content in contents(room)) is not whole
+    note.write_text(
+        text.format(colour="green")
+        + "\nThe attic has a new lock since the burglary in Kassel, says the caretaker.\n" * 9
+    )
+    signet(room, *bring)
+    assert any("burglary" in content for content in contents(room)), "what is new is stored"
+    assert not any("Nordwind" in content for content in contents(room))
+
+
+def test_a_part_of_a_growing_log_that_was_forgotten_does_not_come_back_when_a_line_is_added(
+    room: Client, tmp_path: Path
+) -> None:
+    log = tmp_path / "log.md"
+    bring = ("import", str(log), "--from", "markdown")
+    lines = [f"- 2026-09-{day:02}: Station {day} was measured, {day * 13} litres of rain fell." for day in range(1, 19)]
+    lines[15] = "- 2026-09-16: Jonas stays at the clinic in Lindau until Friday."
+    log.write_text("# Log\n\n" + "\n".join(lines) + "\n")
+    signet(room, *bring)
+    forget(room, "Jonas")
+    for day in (19, 20):
+        lines.append(f"- 2026-09-{day}: Station {day} was sold to the harbour office, pier {day * 7}.")
+        log.write_text("# Log\n\n" + "\n".join(lines) + "\n")
+        signet(room, *bring)
+        assert not any("Jonas" in text for text in contents(room))
+        assert any(f"Station {day} was sold" in text for text in contents(room)), "what is new is stored"
+        assert any("Station 3 was measured" in text for text in contents(room))

@@ -217,6 +217,15 @@ def test_imported_notes_push_no_memory_of_the_user_out_of_a_start_or_the_list_by
         index = eventually(lambda: told_by(daemon.workspace / "MEMORY.md"), what="MEMORY.md is written")
         assert "Postgres 16" in index
         assert "quokka" not in index
+        exported = CliRunner().invoke(cli, ["--url", url, "export", str(tmp_path / "all.jsonl")])
+        assert exported.exit_code == 0, exported.output
+    with live_daemon() as other:
+        url = f"http://127.0.0.1:{other.port}"
+        brought = CliRunner().invoke(cli, ["--url", url, "import", str(tmp_path / "all.jsonl")])
+        assert brought.exit_code == 0, brought.output
+        told = other.api.post("/api/hooks/session-start", start).ok()["inject"]
+        assert [text for text in OWN if text not in told] == []
+        assert "quokka" not in told, "chunks from another store are of an import, too"
 
 
 def told_by(path: Path) -> str:

@@ -69,15 +69,17 @@ def test_an_empty_daemon_has_the_same_memories_after_an_import(shell: Shell, tmp
     shell.api.remember("only hers", visibility="private", sourceType="note", sourceId="n1", idempotencyKey="k1")
     shell.api.remember("in a room", scope="room-1", tags=["a", "b"], validFrom="2020-01-01", validUntil="2021-01-01")
     shell.api.remember("---\nid: 5\n---\n\n# A heading\n\n    code")
+    shell.api.remember("Never push to main")
+    shell.api.remember("The pager is loud", type="rule")
     directory = tmp_path / "memories"
-    assert shell.run("export", "--markdown", str(directory))["exported"] == 5
-    assert len(list(directory.rglob("*.md"))) == 5
+    assert shell.run("export", "--markdown", str(directory))["exported"] == 7
+    assert len(list(directory.rglob("*.md"))) == 7
     with live_daemon(config=ISOLATED) as other:
         there = Shell(other, shell.agent, tmp_path / "cache")
-        assert there.import_(directory)["imported"] == 5
+        assert there.import_(directory)["imported"] == 7
         assert there.exported() == shell.exported()
         again = there.import_(directory)
-        assert (again["imported"], again["changed"], again["unchanged"]) == (0, 0, 5)
+        assert (again["imported"], again["changed"], again["unchanged"]) == (0, 0, 7)
 
 
 def test_an_edited_file_changes_its_memory_and_can_be_edited_again(shell: Shell, tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def _memory(note: Note, findings: Findings) -> Line:
             findings.left_out(place, name, value, "a number")
     if isinstance(matter.get("times"), list):
         given["times"] = matter["times"]
-    return line(
+    memory = line(
         note.body.strip("\n"),
         **given,
         type=findings.type(place, "type", matter.get("type")),
@@ -163,6 +163,9 @@ def _memory(note: Note, findings: Findings) -> Line:
         pinned=True if matter.get("pinned") is True else None,
         **{FILE: place},
     )
+    if matter.get("typeInferred") is True and digest(memory) == memory.get(MARK):  # else somebody may have named it
+        memory["typeInferred"] = True
+    return memory
 
 
 def _text(value: Any, name: str, place: str, findings: Findings) -> str | None:

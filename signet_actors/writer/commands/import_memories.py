@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from signet_actors.domain.normalization import content_hash
-from signet_actors.domain.said_again import says_no_more, statement_of
+from signet_actors.domain.said_again import says_no_more, statement_of, without_texts
 from signet_actors.errors import SignetError
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
@@ -43,9 +45,10 @@ def import_memories(context: CommandContext, command: ImportMemories) -> Memorie
     imported = deduped = rows = forgotten = superseded = 0
     refused: list[LineRefused] = []
     differing: list[tuple[int, str]] = []
-    for line in command.lines:
+    for given in command.lines:
         context.heartbeat()
-        if not command.restore and _is_forgotten(context, line):
+        line = given if command.restore else _without_forgotten(context, given)
+        if line is None:
             forgotten += 1
             continue
         try:
@@ -129,6 +132,30 @@ def _says_forgotten(context: CommandContext, line: ImportLine) -> bool:
     if not forgotten or memory_rows.with_former_text(tx, *_former(line, line.supersedes)):
         return False
     return any(says_no_more(line.memory.content, statement_of(text)) for text in forgotten)
+
+
+def _without_forgotten(context: CommandContext, line: ImportLine) -> ImportLine | None:
+    """Return the line without what was deleted here of a former text of it; None if nothing is left.
+
+    Then its chunks have no vectors yet.
+    """
+    if _is_forgotten(context, line):
+        return None
+    if line.supersedes is None or not line.chunks:
+        return line
+    tx = context.tx_for(("supersedes", line.supersedes))
+    forgotten = memory_rows.forgotten_texts(tx, *_former(line, line.supersedes))
+    if not forgotten:
+        return line
+    pairs = zip(line.chunks, without_texts(line.chunks, forgotten), strict=True)
+    kept = (
+        chunk if memories.live_by_hash(context, line.memory, content_hash(chunk)) else left for chunk, left in pairs
+    )
+    parts = tuple(filter(None, kept))
+    if parts == line.chunks or not parts:
+        return line if parts else None
+    memory = msgspec.structs.replace(line.memory, content="\n\n".join(parts))
+    return msgspec.structs.replace(line, memory=memory, chunks=parts, vectors=())
 
 
 def _former(line: ImportLine, first: str) -> tuple[memory_rows.Scope, str, str, str]:
