@@ -18,7 +18,7 @@ from signet_actors.domain.normalization import MAYBE_CJK
 from signet_actors.domain.program_text import OFF_SPELLINGS, said_by_user
 from signet_actors.domain.query_words import MAX_QUERY_CHARS, words_of
 from signet_actors.domain.stop_words import stop_words_of
-from signet_actors.domain.transcripts.unanswered import asked_of
+from signet_actors.domain.transcripts.unanswered import plain_question
 
 MAX_TERMS: Final = 12
 LEAST_TERMS: Final = 2
@@ -211,7 +211,7 @@ def prompt_terms(prompt: str, last_assistant_message: str = "") -> PromptTerms:
     elif len(own) >= LEAST_TERMS:  # what is said around a question lowers the share of its words in a memory
         asked = [each for each in _sentences(text) if each.endswith(_ASKS) and each != text]
         searches += [Search(each) for each in asked[-_STATEMENTS:] if len(_terms(each)) >= LEAST_TERMS]
-    return PromptTerms(terms, tuple(searches), names, asked_of(said))
+    return PromptTerms(terms, tuple(searches), names, plain_question(said))
 
 
 def _without_greeting(said: str) -> str:

@@ -91,16 +91,28 @@ _SPANS: Final = frozenset(("to", "and", "until", "till", "-", "\u2013", "bis", "
 _ORDINALS: Final = ("st", "nd", "rd", "th")
 _TOOLS: Final = ("npm pnpm yarn bun", "pip uv poetry pipenv pdm", "jest vitest mocha", "maven gradle", "tabs spaces")
 """For one thing one of each is used. Other tools may be used beside each other."""
-_USE_WORDS: Final = "use run need require prefer nutze benutze verwende utilise usa usamos"
+_USE_WORDS: Final = """
+    use run need require prefer nutze benutze verwende nutzen benutzen verwenden utilise utilisons usa usamos
+"""
 _USES: Final = frozenset(_USE_WORDS.split())
-_PART_WORDS: Final = "server host port room worker runner channel line queue gpu account slot option step page"
-_LEAST_OF_STANDARD: Final = 4
-"""So many digits and more name a standard: RFC 9110 is not a version of RFC 9457."""
+_WE: Final = frozenset(("we", "wir", "nous"))
+_PRODUCT_WORDS: Final = """
+    postgres postgresql mysql mariadb redis mongodb elasticsearch kafka nginx node nodejs python java jdk go rust ruby
+    php django rails react vue angular spring ubuntu debian alpine kubernetes terraform gradle swift kotlin scala dotnet
+"""
+_PRODUCTS: Final = frozenset(_PRODUCT_WORDS.split())
+"""What stands behind another name may number a part ("VLAN 10") or a variant ("TLS 1.2"): several are used."""
+_NEVER_WORDS: Final = "never not don't no avoid nie niemals nicht kein keine jamais pas nunca"
+_NEVER: Final = frozenset(_NEVER_WORDS.split())
+"""What is never done may be so for several values."""
+_MAJOR_DIGITS: Final = 2
+"""Of a version in an address without a "v", before its dot: 1706.03762 numbers a paper."""
+_HOST_END: Final = 3
+"""Of the parts of an address between slashes, the scheme and the host are the first so many."""
 _DOCUMENTS: Final = _NUMBERED.union(("notes", "downloads"))
-_PARTS: Final = _NUMBERED.union(_UNITS, _PART_WORDS.split())
 _PLACED: Final = frozenset(("at", "under", "on", "unter", "auf", "bei", "à", "sur", "en"))
 _ARE: Final = frozenset(("are", "sind", "sont", "están"))
-_AROUND: Final = ".,;:!?\"'()[]\u201c\u201d\u2018\u2019"
+AROUND: Final = ".,;:!?\"'()[]\u201c\u201d\u2018\u2019"
 
 
 def are_alike(one: AbstractSet[str], other: AbstractSet[str], *, much: bool) -> bool:
@@ -130,14 +142,16 @@ def _differ_in_a_value(first: Sequence[str], second: Sequence[str]) -> bool:
     if max(map(len, values)) > _MOST_CHANGED or not _SPANS.issuperset({*values[0]}.intersection(values[1])):
         return False  # "8080 in dev" and "80 in prod" differ in two places
     follows = first[len(first) - after] if after else ""
-    if follows in _NUMBERED and any(word.endswith(_ORDINALS) for value in values for word in value):
-        return False  # the 3rd bug and the 4th
+    if after and any(is_ordinal(word) for value in values for word in value):
+        return False  # the 3rd bug and the 4th, the 3rd floor and the 5th
+    if not _NEVER.isdisjoint(first[:before]):
+        return False
     if _is_replaced(first[:before], first[len(first) - after :], values):
         return True
     addresses = [word for value in values for word in value if "://" in word]
     if addresses and (not all(map(_is_address, addresses)) or not _ARE.isdisjoint(first[max(0, before - 2) : before])):
         return False
-    told = [word for word in first[:before] if word not in STOP_WORDS]
+    told = [word for word in first[:before] if word not in STOP_WORDS and word not in _WE]
     behind = [word for word in first[len(first) - after :] if word not in STOP_WORDS]
     if len(told) < len(behind) or follows in _VERBS or _is_of_a_part(first[:before]):
         return False
@@ -152,18 +166,20 @@ def _is_replaced(said: Sequence[str], behind: Sequence[str], values: Sequence[Se
         return False
     named = {value[0] for value in values}
     if said[-1] in _USES:
-        return said[:-1] in ([], ["we"]) and bool(behind) and any(named.issubset(tools.split()) for tools in _TOOLS)
-    if not _USES.isdisjoint(said[-2:-1]) and len(said) <= _PART and not behind:
-        is_short = all(len(each.partition(".")[0]) < _LEAST_OF_STANDARD for each in named)
-        return said[-1].isalpha() and said[-1] not in _PARTS and is_short and all(map(_is_version, named))
+        is_rule = all(word in _WE for word in said[:-1])
+        return is_rule and bool(behind) and any(named.issubset(tools.split()) for tools in _TOOLS)
+    if behind:
+        return False
+    if said[-1] in _PRODUCTS:
+        uses = said[1:-1] if said[0] in _WE else said[:-1]
+        return len(uses) == 1 and uses[0] in _USES and all(map(_is_version, named))
     if said[1:2] == ["are"] and [*said[3:]] == ["on", "the"] and said[2] not in STATES:
-        return all(each[:-2].isdecimal() and each.endswith(_ORDINALS) for each in named)
+        return all(map(is_ordinal, named))
     said = said[:-1] if said[-1] in _PLACED else said
     about = [word for word in said[:-1] if word not in STOP_WORDS]
-    if behind or not about or not all(map(_is_address, named)) or not _DOCUMENTS.isdisjoint(about):
+    if not about or not all(map(_is_address, named)) or not _DOCUMENTS.isdisjoint(about):
         return False
-    places = {tuple(part for part in each.split("/") if not _is_version(part)) for each in named}
-    if len(places) == 1:
+    if len(set(map(_without_version, named))) == 1:
         return said[-1] in _SAID_BY | _ARE
     return said[-1] in _SAID_BY and len(about) >= _LEAST_SAID_BEFORE
 
@@ -172,10 +188,22 @@ def _is_version(word: str) -> bool:
     return word.removeprefix("v").replace(".", "").isdecimal()
 
 
+def is_ordinal(word: str) -> bool:
+    """Return True for a number such as 3rd."""
+    return word.endswith(_ORDINALS) and word[:-2].isdecimal()
+
+
+def _without_version(address: str) -> tuple[str, ...]:
+    parts = address.split("/")
+    return (*parts[:_HOST_END], *(part for part in parts[_HOST_END:] if not _is_version(part)))
+
+
 def _is_address(word: str) -> bool:
-    """Return True for an address, but not for one that ends in the number of an item: …/issues/12, …/KA-12, …?id=12."""
-    last = word.rstrip("/").rpartition("/")[2]
-    return "://" in word and not last.rpartition("=")[2].rpartition("-")[2].isdecimal()
+    """Return True for an address, but not for one with the number of an item: …/issues/12, …/KA-12, …?id=12."""
+    path = word.replace("?", "/").split("/")[_HOST_END:]
+    numbers = [part.rpartition("=")[2].rpartition("-")[2].partition(".") for part in path]
+    items = [major for major, dot, _ in numbers if major.isdecimal() and not (dot and len(major) <= _MAJOR_DIGITS)]
+    return "://" in word and not items
 
 
 def _is_of_a_part(said: Sequence[str]) -> bool:
@@ -212,8 +240,8 @@ def _words(text: str) -> list[str]:
         return []
     if MAYBE_CJK.search(text):
         return list(text)
-    words = [core for word in text.lower().split() if (core := word.strip(_AROUND))]
-    return [word for word in words[words[:1] in (["the"], ["our"]) :] if word not in _NOW]
+    words = [core for word in text.lower().split() if (core := word.strip(AROUND)) and core not in _NOW]
+    return words[1:] if words and words[0] in {"the", "our"} else words
 
 
 def _differ_in_a_number(one: Sequence[str], other: Sequence[str]) -> bool:

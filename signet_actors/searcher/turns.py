@@ -23,7 +23,7 @@ from signet_actors.domain.ranking import relevance
 from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
 from signet_actors.domain.temporal.change import Subject, refuting_words, shared, speaks_of_change, subject_of
 from signet_actors.domain.transcripts.excerpts import exchange
-from signet_actors.domain.transcripts.unanswered import tells, tells_nothing
+from signet_actors.domain.transcripts.unanswered import answers_question, tells_nothing
 from signet_actors.domain.work_orders import orders_work, tells_subject
 from signet_actors.domain.written_forms import compound_parts
 from signet_actors.protocol.memories import Filters
@@ -251,7 +251,7 @@ def _answering(
     if stored.is_in_more_turns(snapshot, expression, RARE, of_query=query):
         return []
     turns = stored.best_turns(snapshot, query, expression, places=RARE)
-    answers = [turn for turn in turns if tells(asked, [text[:2] for text in said(turn)])]
+    answers = [turn for turn in turns if answers_question(asked, [text[:2] for text in said(turn)])]
     return [(max(answers, key=_moment), 1.0, 1.0)] if answers else []
 
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.system
 QUESTIONS = {
     "who is our designer?": "Our designer is Maria Lopez",
     "who is the translator": "our translator is Jean Petit from Lyon",
-    "do you know who our notary is?": "our notary is dr. Wolff",
+    "do you know who our notary is?": "our notary is Dr. Wolff",
     "who's our landlord?": "Landlord: Mrs Abbott, call before noon",
     "when is the release?": "the release got moved to April 2",
     "when is standup?": "standup is every day at 9:15",
@@ -28,7 +28,7 @@ QUESTIONS = {
     "where do the screenshots go?": "Screenshots belong in docs/img",
     "what is Kestrel?": "Kestrel is the codename of the new billing engine",
     "what is our domain": "our domain is quay-harbour.example",
-    "which linter do we use?": "we use the linter biome everywhere",
+    "which linter do we use?": "our linter is biome",
     "how big is the budget?": "the budget is 40k for this quarter",
     "wer ist unsere Steuerberaterin?": "Unsere Steuerberaterin ist Frau Krüger",
     "wann ist die Inventur?": "Die Inventur ist am 12. Juni",

@@ -15,7 +15,7 @@ from signet_actors.domain.query_words import words_of
 from signet_actors.domain.ranking.relevance import ASKING_WORDS
 from signet_actors.domain.said_again import sentences_of
 from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
-from signet_actors.domain.versions import DAYS_AND_MONTHS, STATES
+from signet_actors.domain.versions import AROUND, DAYS_AND_MONTHS, STATES, is_ordinal
 from signet_actors.domain.work_orders import THINGS, orders_work
 
 _MOST_CHARS: Final = 600
@@ -49,81 +49,175 @@ _FILLING_WORDS: Final = """
 """
 _FILLING: Final = frozenset(_FILLING_WORDS.split())
 _MOST_PLAIN_CHARS: Final = 200
-_IN_FRONT: Final = 2
-"""Behind an article, so many words stand at most before the word that is spoken of."""
+_LEAST_PLAIN_WORDS: Final = 3
+"""Of a plain question: "what changed?" is none."""
+_TIME_WITHIN: Final = 5
+"""Words behind the verb in which a day or a time is that of what is spoken of."""
 _TABLE: Final = """
-    what what which where how was welche welcher welches wo wohin wie quel quelle où qué cuál dónde
+    what what which was welche welcher welches wie quel quelle qué cuál
+    where where wo wohin où dónde
     who who whose wer wem wen qui quién
     when when wann quand cuándo
+    amount how wie
+    amounts many much long often big large high viel viele lange oft groß hoch teuer
     may may can could should must darf dürfen kann können soll sollen muss müssen
-    leads and so but also ok hey do you know can could tell remind me und sag mir weißt du
-    amounts many much long often big large high viele viel lange oft groß hoch teuer
-    askers i we ich wir man
-    light use used using live lives benutzen nutzen verwenden liegt liegen heißt steht
-    pointers this these that those it you diese dieser dieses diesen diesem du a an ein eine
+    openers and so but also ok hey do you know can could tell remind me und sag mir weißt du
+    we i we ich wir man
+    fillers light use used using live lives benutzen nutzen verwenden liegt liegen heißt steht
+    pointers this that these those it you diese dieser dieses diesen diesem du a an ein eine
     vague next first last left status problem difference today tomorrow yesterday nächstes zuerst heute gestern
-    beside on in at for with to from of by about auf für mit von vom zum im am beim bei über
-    articles the our der die das unser unsere le la notre el nuestro nuestra
+    articles the our your der die das unser unsere le la notre el nuestro nuestra
     is is are ist sind heißt est es
-    rules always only must avoid allowed forbidden nie niemals immer nur verboten erlaubt
-    soon today tomorrow next every daily weekly heute morgen täglich jeden
+    as as als
+    keep keep store have hold host hired haben
+    places on in at to under behind inside auf im am bei unter hinter sur dans à en sous
+    kept hosted stored kept located saved
+    verbs_where got moved lives live goes go belongs belong liegt liegen steht está
+    verbs_when got moved starts begins happens beginnt startet commence empieza
+    verbs_amount takes lasts costs dauert kostet
+    dated moved planned scheduled postponed delayed next every le prévue prévu geplant
+    times today tomorrow daily weekly tonight heute morgen täglich jeden pm uhr heures
+    polite please bitte we wir do can use nutze benutze verwende
+    rules never always only avoid don't not nie niemals immer nur nicht
+    persons i it you ich du
+    verdicts allowed forbidden banned prohibited verboten erlaubt
+    unfinished installed working done installiert fertig
 """
 _OF: Final = {name: frozenset(words) for name, *words in map(str.split, _TABLE.strip().splitlines())}
 """The words of each kind of question, and those that tell what is a plain one, and what answers it."""
-_KINDS: Final = {word: kind for kind in ("what", "who", "when", "may") for word in _OF[kind]}
-_LITTLE: Final = ASKING_WORDS.union(_KINDS, *map(_OF.__getitem__, ("leads", "amounts", "askers", "light")))
+_KINDS: Final = {word: kind for kind in ("amount", "what", "where", "who", "when", "may") for word in _OF[kind]}
+_LITTLE: Final = ASKING_WORDS.union(_KINDS, *map(_OF.__getitem__, ("openers", "amounts", "we", "fillers")))
 _NO_SUBJECT: Final = STATES | THINGS | _OF["vague"]
-_HAS: Final = {"may": _NEGATIONS | _OF["rules"], "when": DAYS_AND_MONTHS | _OF["soon"]}
-"""What an answer has; that of "when" a number instead."""
 
 
-def asked_of(prompt: str) -> tuple[str, str] | None:
+def plain_question(prompt: str) -> tuple[str, str] | None:
     """Return the kind of a plain question and its only telling word; None for any other prompt.
 
     It does not point to something here ("this crate"), and asks of no kind ("a mutex"), state or thing of all work.
     """
     words = words_of(prompt.lower()) if len(prompt) <= _MOST_PLAIN_CHARS else []
-    begin, *rest = [*dropwhile(_OF["leads"].__contains__, words), ""]
-    kind = _KINDS.get(begin) or ("may" if begin in _OF["askers"] and words[0] in _KINDS else None)
-    if kind is None or not _OF["pointers"].isdisjoint(rest) or (kind == "may" and _OF["askers"].isdisjoint(words[1:2])):
+    begin, *rest = [*dropwhile(_OF["openers"].__contains__, words), ""]
+    kind = _KINDS.get(begin) or ("may" if begin in _OF["we"] and words[0] in _KINDS else None)
+    if kind is None or not _OF["pointers"].isdisjoint(rest) or (kind == "may" and _OF["we"].isdisjoint(words[1:2])):
         return None
-    kind = "when" if begin in {"how", "wie"} and not _OF["amounts"].isdisjoint(words) else kind
+    if begin in _OF["amount"]:
+        kind = "amount" if not _OF["amounts"].isdisjoint(rest) else "what"
+    if begin == "how" and kind == "what":  # "how is the wiki?"
+        return None
     telling = {word for word in words if len(word) > 1 and word not in stop_words_of(words) | _LITTLE}
-    word = telling.pop() if len(telling) == 1 and len(words) > len(("what", "changed")) else ""
+    word = telling.pop() if len(telling) == 1 and len(words) >= _LEAST_PLAIN_WORDS else ""
     return (kind, word) if word.isalpha() and _NO_SUBJECT.isdisjoint((word, word.removesuffix("s"))) else None
 
 
-def tells(asked: tuple[str, str], said: Sequence[tuple[str, str]]) -> bool:
+def answers_question(asked: tuple[str, str], said: Sequence[tuple[str, str]]) -> bool:
     """Return whether ``said`` (role, text) answers: a statement of the user, or the answer to a question."""
-    questions = {asked_of(text): text for role, text in said if role == "user"}
-    is_asked = all(asks or is_question(text) for asks, text in questions.items())
-    word = "" if asked in questions else asked[1]
+    questions = {plain_question(text): text for role, text in said if role == "user"}
+    is_asked = all(question or is_question(text) for question, text in questions.items())
     texts = [text for role, text in said if (role == "user") != is_asked]
     marked = [(role, f"{text}?" if role == "user" and is_asked else text) for role, text in said]
     sentences = [sentence.strip() for text in texts for sentence in sentences_of(text)]
-    return not tells_nothing(marked) and any(_answers(each, *asked, word) for each in sentences)
+    is_named = asked in questions  # "Maria." answers the question itself
+    return not tells_nothing(marked) and any(_answers(each, *asked, is_named=is_named) for each in sentences)
 
 
-def _answers(sentence: str, kind: str, asked: str, needed: str) -> bool:
-    """Return whether a statement answers, if it has the word ``needed``."""
+def _answers(sentence: str, kind: str, asked: str, *, is_named: bool) -> bool:
+    """Return whether a clause of a statement answers; ``is_named``: the question names it, so it need not have the word ``asked``."""
     words = words_of(sentence.lower())
+    if not words or len(sentence) > _MOST_PLAIN_CHARS or words[0] in _KINDS or sentence.endswith("?"):
+        return False
+    if kind != "may" and words[0] not in _OF["we"] and orders_work(sentence):
+        return False
     forms = {asked, f"{asked}s", f"{asked}n", asked.removesuffix("s")}
-    at = next((at for at, each in enumerate(words) if each in forms), -1)
-    is_said = bool(words) and len(sentence) <= _MOST_PLAIN_CHARS and words[0] not in _KINDS and sentence[-1] != "?"
-    if not is_said or (needed and at < 0):
+    for clause in sentence.replace("\u2019", "'").replace(": ", " is ").split(", "):
+        said = [word for token in clause.split() if (word := token.strip(AROUND))]
+        at = next((at for at, word in enumerate(said) if word.lower() in forms), None)
+        if _says(kind, said, at) if at is not None else is_named and _may_answer(kind, said):
+            return True
+    return False
+
+
+def _may_answer(kind: str, said: Sequence[str]) -> bool:
+    """Return whether the answer to a question, which does not name what was asked for, has what its kind asks for."""
+    if kind == "may":
+        words = {word.lower() for word in said}
+        return not words.isdisjoint(_OF["rules"] | _NEGATIONS) and words.isdisjoint(_OF["unfinished"])
+    return kind not in _HAS or any(map(_HAS[kind], said))
+
+
+def _says(kind: str, said: Sequence[str], at: int) -> bool:
+    """Return whether a clause whose word ``at`` names what was asked for says of it what the kind asks for."""
+    words = [word.lower() for word in said]
+    before, behind = words[:at], words[at + 1 :]
+    is_subject = not before or (len(before) == 1 and before[0] in _OF["articles"])
+    if kind == "may":
+        return _is_rule(words, behind, is_subject=is_subject)
+    if is_subject and behind:
+        is_said = behind[0] in _OF["is"] | _OF.get(f"verbs_{kind}", frozenset())
+        return is_said and _is_value(kind, said[at + 2 :])
+    is_ours = bool(before) and before[0] in _OF["we"] and not _OF["keep"].isdisjoint(before[1:2])
+    if is_ours and kind == "amount":
+        return _is_amount(before[-1])
+    if is_ours and kind in {"where", "when"}:
+        return _is_value(kind, said[at + 1 :])
+    is_name = (
+        (is_ours and before[-1] in _OF["as"])
+        or (  # "we hired Maria as …", "Maria is our …"
+            not _OF["is"].isdisjoint(before[-2:-1]) and before[-1] in _OF["articles"]
+        )
+    )
+    return kind == "who" and not behind and is_name and any(map(_is_name, said[:at]))
+
+
+def _is_value(kind: str, said: Sequence[str]) -> bool:
+    """Return whether what stands behind a verb is what the kind asks for, and no state."""
+    first = said[0] if said else ""
+    if not first or not ((STATES - _OF["places"]) | _NEGATIONS).isdisjoint(said[:3]):
         return False
-    behind = words[at + 1] if needed and at + 1 < len(words) else ""
-    if behind in THINGS or (kind != "may" and words[0] not in _OF["askers"] and orders_work(sentence)):
+    if kind == "when":
+        return (_is_time(first) or first in _OF["places"] | _OF["dated"]) and any(map(_is_time, said[:_TIME_WITHIN]))
+    if kind == "where":
+        place, *rest = [*said[first in _OF["kept"] :], ""]
+        is_address = "/" in place or ("." in place and place.rpartition(".")[2].isalpha())
+        return is_address or (place in _OF["places"] and not any(map(_is_time, rest[:2])))
+    if first in _OF["places"]:
         return False
-    is_asserted = at == 0 or behind in _OF["is"]
-    is_spoken_of = is_asserted or words[0] in _OF["askers"] or (at <= _IN_FRONT and words[0] in _OF["articles"])
-    if kind == "who":
-        names = [token.lower() for token in sentence.split()[bool(needed) :] if token[:1].isupper()]
-        is_named = not all(each in STOP_WORDS or each.startswith(asked) for each in names)
-        return is_asserted or (is_named and (is_spoken_of or not needed or not _OF["is"].isdisjoint(words)))
-    if kind != "may" and needed and not (is_spoken_of and _OF["beside"].isdisjoint(words[max(0, at - 2) : at])):
+    return (
+        any(map(_HAS[kind], said[: 1 + (kind == "amount")]))
+        if kind in _HAS
+        else first not in _KINDS and not first.endswith(("ed", "ing"))
+    )
+
+
+def _is_rule(words: Sequence[str], behind: Sequence[str], *, is_subject: bool) -> bool:
+    """Return whether a clause allows or forbids: "never use …", "… is not allowed"; not "… is not installed"."""
+    if not THINGS.isdisjoint(behind[:1]) or not _OF["unfinished"].isdisjoint(words):
         return False
-    return kind == "what" or not _HAS[kind].isdisjoint(words) or (kind == "when" and any(map(str.isdigit, sentence)))
+    if is_subject:
+        return not _OF["is"].isdisjoint(behind[:1]) and not _OF["verdicts"].isdisjoint(behind)
+    if not _OF["persons"].isdisjoint(words):
+        return False
+    begin = next(dropwhile(_OF["polite"].__contains__, words), "")
+    return begin in _OF["rules"] or (orders_work(" ".join(words)) and not _OF["rules"].isdisjoint(words))
+
+
+def _is_name(word: str) -> bool:
+    return word[0].isupper() and word.lower() not in STOP_WORDS | _TAGS
+
+
+def _is_time(word: str) -> bool:
+    """Return whether the word is a day, a month, a date or a time of the clock; not the verb "may"."""
+    if is_ordinal(word) or (word != "may" and word.lower() in DAYS_AND_MONTHS | _OF["times"]):
+        return True
+    number = word.lower().removesuffix("am").removesuffix("pm")
+    parts = number.replace(":", "-").split("-")
+    return all(map(str.isdecimal, parts)) and (len(parts) > 1 or number != word.lower())
+
+
+def _is_amount(word: str) -> bool:
+    return word.lstrip("$\u20ac\u00a3")[:1].isdecimal()
+
+
+_HAS: Final = {"who": _is_name, "when": _is_time, "amount": _is_amount}
 
 
 def tells_nothing(said: Sequence[tuple[str, str]]) -> bool:
