@@ -121,7 +121,7 @@ def answers_question(asked: tuple[str, str], said: Sequence[tuple[str, str]]) ->
 
 
 def _answers(sentence: str, kind: str, asked: str, *, is_named: bool) -> bool:
-    """Return whether a clause of a statement answers; ``is_named``: the question names it, so it need not have the word ``asked``."""
+    """Return whether a clause of a statement answers; ``is_named``: the question has named the word, it need not."""
     words = words_of(sentence.lower())
     if not words or len(sentence) > _MOST_PLAIN_CHARS or words[0] in _KINDS or sentence.endswith("?"):
         return False
