@@ -18,6 +18,7 @@ StoreError = errors.StoreError
 is_index_damage = errors.is_index_damage
 
 REMEDY = (
-    "see `signet doctor --deep`; `signet restore latest` puts the newest backup in its place, the daemon being stopped"
+    "see `signet doctor --deep`; with the daemon stopped, `signet doctor --repair` mends an index without loss, and"
+    " `signet restore latest` puts the newest backup in its place"
 )
 """Advice for a damaged database."""

@@ -88,7 +88,7 @@ def readiness(
     if damaged:
         sentences.append(
             f"{DATABASE_DAMAGED}: writes are refused, and only undamaged data is read (see `signet doctor --deep`);"
-            " to restore the newest backup, run `signet stop`, then `signet restore latest`"
+            " run `signet stop`, then `signet doctor --repair`, or, if no index is damaged, `signet restore latest`"
         )
     elif scrubbed:
         sentences.append("the last check of the database found damage (see `signet doctor --deep`)")
