@@ -20,7 +20,7 @@ from signet_actors.errors import ConfigError, WorkspaceLocked
 from signet_actors.runtime.supervision.workspace_lock import LockingTool, kernel_holder, named_tool
 
 MODULES: Final = Path(__file__).parents[1]
-FORMER_RELEASE: Final = "the installation has changed since the daemon started"
+CHANGED_SINCE_START: Final = "the installation has changed since the daemon started"
 _MAX_PID_BYTES: Final = 32
 
 
@@ -49,7 +49,7 @@ def supervisor_pid(workspace: Path) -> int | None:
     return pid if pid is not None and pid > 1 and is_supervisor(pid) else None
 
 
-def is_of_former_release(workspace: Path) -> bool:
+def changed_since_start(workspace: Path) -> bool:
     """Return whether modules of this installation have changed since the daemon of the workspace started."""
     try:
         started = Workspace(workspace).pid_file.stat().st_mtime

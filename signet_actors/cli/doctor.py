@@ -25,8 +25,8 @@ import click
 
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.daemon_process import (
-    FORMER_RELEASE,
-    is_of_former_release,
+    CHANGED_SINCE_START,
+    changed_since_start,
     refuse_locked,
     running_tool,
     supervisor_pid,
@@ -224,8 +224,8 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         )
     else:
         yield DoctorFinding("daemon", OK, f"ready at {context.client.address}{'' if pid is None else f' ({process})'}")
-        if is_of_former_release(context.workspace):
-            yield DoctorFinding("daemon", WARN, FORMER_RELEASE, "`signet restart` loads the present one")
+        if changed_since_start(context.workspace):
+            yield DoctorFinding("daemon", WARN, CHANGED_SINCE_START, "`signet restart` loads the present one")
         if ready.body.get("status") == "degraded":
             yield DoctorFinding("daemon", WARN, f"degraded: {ready.body.get('detail')}", "see `signet status`")
     try:

@@ -21,9 +21,9 @@ import click
 
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.daemon_process import (
-    FORMER_RELEASE,
+    CHANGED_SINCE_START,
+    changed_since_start,
     is_in_container,
-    is_of_former_release,
     refuse_locked,
     running_tool,
     supervisor_pid,
@@ -261,8 +261,8 @@ def _print_started(invocation: Invocation, workspace: Path, how: str) -> None:
         body = {"running": True, "pid": pid, "url": str(address), "workspace": str(workspace)}
         is_ready = "is " if how.startswith("ready") else ""
         invocation.print_done(body, f"The daemon {is_ready}{how}: {address} (pid {pid}, {workspace})")
-        if not is_ready and is_of_former_release(workspace):
-            print_message(f"warning: {FORMER_RELEASE}: `signet restart` loads the present one.")
+        if not is_ready and changed_since_start(workspace):
+            print_message(f"warning: {CHANGED_SINCE_START}: `signet restart` loads the present one.")
     except OutputFailed as error:
         discard_output()
         print_message(f"The daemon runs (pid {pid}), but standard output cannot be written: {error.strerror}.")

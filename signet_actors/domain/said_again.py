@@ -6,8 +6,9 @@ Source: docs/concepts.md "What happens later".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Final, NamedTuple
 
 from signet_actors.domain.normalization import CJK_RUN, MAYBE_CJK, character_pairs, collapsed
@@ -35,6 +36,12 @@ _SEVERAL: Final = 2
 _FACT: Final = 4
 """A sentence of so many words, with a number or a name, tells a fact of a memory that has several."""
 _MORE_WORDS: Final = 3
+_REWORDED: Final = 0.25
+"""A sentence of a forgotten text has so many other words when it comes again, one at least."""
+_MOST_REWORDED: Final = 1000
+"""Of forgotten sentences so many are looked for in other words, all in their own."""
+_MOST_SHARING: Final = 50
+"""A word of more forgotten sentences tells none of them from the others."""
 _PASSAGE: Final = 6
 """A statement is said by so many sentences in a row at most, one for two of its words."""
 _HALF: Final = 0.5
@@ -164,19 +171,34 @@ def says_no_more(text: str, said: Statement) -> bool:
     return _says(one, said) and _more_words(one, said) <= _MORE_WORDS
 
 
-def without_texts(parts: Sequence[str], forgotten: Sequence[str]) -> list[str]:
-    """Return the parts of a text without sentences of its ``forgotten`` parts; empty if one says hardly anything else.
+def without_forgotten(parts: Iterable[str], forgotten: Iterable[str]) -> Iterator[str]:
+    """Yield each part of a text without the sentences that say no more than one of the ``forgotten`` texts.
 
-    Takes linear time.
+    Empty if hardly anything else is left of it. A line with few words (a heading, the end of a block) is looked for in
+    no text. Takes linear time.
     """
-    words = frozenset[str]().union(*(statement_of(text).words for text in forgotten))
-    said = {collapsed(sentence) for text in forgotten for sentence in sentences_of(text)}
-    left = []
+    exactly: set[str] = set()
+    by_word: dict[str, list[Statement]] = {}
+    for at, sentence in enumerate(chain.from_iterable(map(sentences_of, forgotten))):
+        said = statement_of(sentence)
+        if len(said.words) >= _FEW:
+            exactly.add(collapsed(sentence))
+            for word in said.words if at < _MOST_REWORDED else ():
+                by_word.setdefault(word, []).append(said)
+
+    def is_forgotten(sentence: str) -> bool:
+        if collapsed(sentence) in exactly:
+            return True
+        one = statement_of(sentence) if by_word else NOTHING
+        sharing = (by_word.get(word, []) for word in one.words)
+        likely = chain.from_iterable(each for each in sharing if len(each) <= _MOST_SHARING)
+        return len(one.words) >= _FEW and any(_is_reworded(one, said) for said in likely)
+
     for part in parts:
-        kept = [sentence for sentence in sentences_of(part) if collapsed(sentence) not in said]
-        adds_much = len(statement_of(" ".join(kept)).words - words) > _MORE_WORDS
-        left.append("".join(kept).strip() if adds_much else "")
-    return left
+        sentences = sentences_of(part)
+        kept = [sentence for sentence in sentences if not is_forgotten(sentence)]
+        left = part if len(kept) == len(sentences) else "".join(kept).strip()
+        yield left if left == part or len(statement_of(left).words) >= _FEW else ""
 
 
 def may_say(passage: Passage, said: Statement) -> bool:
@@ -318,6 +340,16 @@ def _joined(parts: Sequence[Statement]) -> Statement:
 def _repeats(sentence: Statement, said: Statement) -> bool:
     """Return True if the sentence has nothing else than words of the statement, beside a number or name little else."""
     return _more_words(sentence, said) <= (not sentence.words.isdisjoint(said.numbers | said.names))
+
+
+def _is_reworded(one: Statement, said: Statement) -> bool:
+    """Return True if a sentence says the statement with few other words, of which none is a name or a number."""
+    more = one.words - said.words - {_USER}
+    return (
+        _says(one, said)
+        and len(more) <= max(1, _REWORDED * len(said.words))
+        and more.isdisjoint(one.names | one.numbers)
+    )
 
 
 def _more_words(sentence: Statement, said: Statement) -> int:

@@ -228,4 +228,4 @@ class GatewayState:
         # Building a line that the log level drops would cost more than routing a request.
         self.logs_every_request = config.logging.level == "debug"
         self.guard = guard_policy(self.port, config.gateway.allowed_hosts)
-        self.users = served_uids(config.gateway.users)
+        self.users = served_uids(config.gateway.users, lambda name: self.log.warning("unknown_user", name=name))

@@ -234,3 +234,35 @@ def test_a_part_of_a_growing_log_that_was_forgotten_does_not_come_back_when_a_li
         assert not any("Jonas" in text for text in contents(room))
         assert any(f"Station {day} was sold" in text for text in contents(room)), "what is new is stored"
         assert any("Station 3 was measured" in text for text in contents(room))
+
+
+def test_only_what_was_forgotten_of_a_long_section_is_left_out(room: Client, tmp_path: Path) -> None:
+    note = tmp_path / "server.md"
+    bring = ("import", str(note), "--from", "markdown")
+    gate = (
+        "The gate of the north yard opens at eight; the key hangs in the office. Jonas stays at the clinic in Lindau."
+    )
+    block = "```bash\nrestic backup /srv --tag nightly\n```\n- Status: open."
+    note.write_text(f"## Server\n\n{gate}\n\n{block}\n\n{OTHER}\n")
+    signet(room, *bring)
+    forget(room, "Jonas")
+    again = "Before that: the boiler room was painted grey by the caretaker. Jonas stays at the hospital in Lindau."
+    other = "The north yard gate key hangs at the office of Marta since Monday. Her phone number is 0170 5550134."
+    block = block.replace("/srv", "/home --exclude cache").replace("open", "closed")
+    note.write_text(f"## Server\n\n{again} {other}\n\n{block}\n\n{OTHER}\n")
+    signet(room, *bring)
+    said = "\n".join(contents(room))
+    assert "Jonas" not in said
+    for kept in (
+        "painted grey",
+        "office of Marta",
+        "0170 5550134",
+        "```bash\nrestic backup /home",
+        "Status: closed",
+        "Shelf 9 ",
+    ):
+        assert kept in said, kept
+    stored = contents(room)
+    told = signet(room, *bring)
+    assert (told["imported"], told["refusedCount"]) == (0, 0)
+    assert contents(room) == stored

@@ -207,8 +207,6 @@ def test_imported_notes_push_no_memory_of_the_user_out_of_a_start_or_the_list_by
         notes_of_project = {"source_type": "markdown", "project": str(project), "limit": 500}
         listed = daemon.api.get("/api/memories", **notes_of_project).ok()["memories"]
         assert len(listed) == (stored[0] - len(OWN)) / 2, "long sections are of the import, too"
-        found = daemon.api.recall("quokka shoes", **notes_of_project)["results"]
-        assert {row["source_type"] for row in found} == {"markdown", "chunk"}
         start = {"harness": "codex", "project": str(project), "sessionKey": "s"}
         told = daemon.api.post("/api/hooks/session-start", start).ok()["inject"]
         assert [text for text in OWN if text not in told] == []
@@ -219,6 +217,8 @@ def test_imported_notes_push_no_memory_of_the_user_out_of_a_start_or_the_list_by
         assert "quokka" not in index
         exported = CliRunner().invoke(cli, ["--url", url, "export", str(tmp_path / "all.jsonl")])
         assert exported.exit_code == 0, exported.output
+        found = daemon.api.recall("quokka shoes", **notes_of_project)["results"]  # last: now they were asked for
+        assert {row["source_type"] for row in found} == {"markdown", "chunk"}
     with live_daemon() as other:
         url = f"http://127.0.0.1:{other.port}"
         brought = CliRunner().invoke(cli, ["--url", url, "import", str(tmp_path / "all.jsonl")])

@@ -10,12 +10,11 @@ Source: docs/decisions.md 24, 25, 41; docs/security.md A1-A5, A8.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import ipaddress
 import pwd
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from signet_actors.errors import ErrorCode
@@ -90,14 +89,16 @@ def guard_policy(port: int, allowed_hosts: Iterable[str]) -> GuardPolicy:
     return GuardPolicy(port=port, names=frozenset(names), exact=frozenset(exact))
 
 
-def served_uids(users: Iterable[str]) -> frozenset[int] | None:
-    """Return the numbers of these users as far as the system knows them; None for all users."""
+def served_uids(users: Iterable[str], unknown: Callable[[str], None]) -> frozenset[int] | None:
+    """Return the numbers of these users, None for all users; tell ``unknown`` a name that the system does not know."""
     found: set[int] = set()
     for user in users:
         if user == "*":
             return None
-        with contextlib.suppress(KeyError):
+        try:
             found.add(int(user) if user.isdecimal() else pwd.getpwnam(user).pw_uid)
+        except KeyError:
+            unknown(user)
     return frozenset(found)
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from signet_actors.domain.normalization import content_hash
-from signet_actors.domain.said_again import says_no_more, statement_of, without_texts
+from signet_actors.domain.said_again import says_no_more, statement_of, without_forgotten
 from signet_actors.errors import SignetError
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
@@ -124,8 +124,11 @@ def _is_forgotten(context: CommandContext, line: ImportLine) -> bool:
 
 
 def _says_forgotten(context: CommandContext, line: ImportLine) -> bool:
-    """Return whether the line says hardly more than a former text of it that was deleted here, the last one it had."""
-    if line.supersedes is None:
+    """Return whether the line says hardly more than a former text of it that was deleted here, the last one it had.
+
+    A long line is compared by its sentences (``_without_forgotten``).
+    """
+    if line.supersedes is None or line.chunks:
         return False
     tx = context.tx_for(("supersedes", line.supersedes))
     forgotten = memory_rows.forgotten_texts(tx, *_former(line, line.supersedes))
@@ -147,11 +150,11 @@ def _without_forgotten(context: CommandContext, line: ImportLine) -> ImportLine 
     forgotten = memory_rows.forgotten_texts(tx, *_former(line, line.supersedes))
     if not forgotten:
         return line
-    pairs = zip(line.chunks, without_texts(line.chunks, forgotten), strict=True)
-    kept = (
-        chunk if memories.live_by_hash(context, line.memory, content_hash(chunk)) else left for chunk, left in pairs
-    )
-    parts = tuple(filter(None, kept))
+    left = []
+    for part in without_forgotten(line.chunks, forgotten):
+        context.heartbeat()
+        left.append(part)
+    parts = tuple(filter(None, left))
     if parts == line.chunks or not parts:
         return line if parts else None
     memory = msgspec.structs.replace(line.memory, content="\n\n".join(parts))
