@@ -34,6 +34,7 @@ from signet_actors.cli.doctor_findings import DoctorContext, DoctorFinding
 from signet_actors.cli.main import cli
 from signet_actors.config.daemon_address import Address
 from signet_actors.config.load import load_config
+from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import backup_name
 from signet_actors.errors import ExitCode, SignetError
 from signet_actors.runtime.connected_harnesses import ConnectedHarness, add_connected
@@ -225,6 +226,17 @@ def _(stage: Stage) -> Any:
 def _(stage: Stage) -> Any:
     ready(stage, status="degraded", detail="the disk is slow")
     stage.daemon.on("GET", "/api/status", {"actors": []})
+    return doctor.daemon_findings(stage.running())
+
+
+@case("daemon", "warn", "the installation has changed since the daemon started", "`signet restart`")
+def _(stage: Stage) -> Any:
+    ready(stage)
+    stage.daemon.on("GET", "/api/status", {"actors": []})
+    pid_file = Workspace(stage.workspace).pid_file
+    pid_file.parent.mkdir(parents=True, exist_ok=True)
+    pid_file.write_text("1")
+    os.utime(pid_file, (0, 0))
     return doctor.daemon_findings(stage.running())
 
 
