@@ -21,9 +21,9 @@ from signet_actors.config.pipeline_schema import MemoryConfig, PipelineV2Config
 from signet_actors.config.schema import Config, GatewayConfig
 from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.errors import ErrorCode, OutcomeUnknown, Unavailable
-from signet_actors.gateway.auth import ownership
 from signet_actors.gateway.http.route import Call, HttpResponse, InnerRequest, Route
 from signet_actors.gateway.routes import ROUTES, mcp
+from signet_actors.gateway.server import connection
 from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.operations.forget import FORGET_MEMORIES
 from signet_actors.operations.tools import TOOLS
@@ -475,7 +475,7 @@ def test_the_transcripts_of_the_owner_are_searched_for_the_owner_only(
 ) -> None:
     edge.bus.answers[SearchSessions] = SessionsFound([])
     assert call(edge, "session_search", query="port")["structuredContent"]["hits"] == []
-    monkeypatch.setattr(ownership, "netlink_uid", lambda *_: 4711)
+    monkeypatch.setattr(connection, "netlink_uid", lambda *_: 4711)
     edge.state.users = frozenset({4711})
     refused = call(edge, "session_search", query="port")
     assert text_of(refused).startswith(
@@ -501,7 +501,7 @@ def test_an_operation_for_the_owner_is_served_within_another_request_of_the_owne
     route: Route = plain_route("GET", "/inner", handler)
     with RunningEdge([*ROUTES, route], tmp_path) as edge:
         assert edge.request("GET", "/inner").body["code"] == "invalid_request"  # of the forget itself
-        monkeypatch.setattr(ownership, "netlink_uid", lambda *_: 4711)
+        monkeypatch.setattr(connection, "netlink_uid", lambda *_: 4711)
         edge.state.users = frozenset({4711})
         refused = edge.request("GET", "/inner")
         assert (refused.status, refused.body["code"]) == (403, "forbidden")

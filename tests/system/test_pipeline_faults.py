@@ -73,7 +73,10 @@ def test_failures_of_the_model_server_affect_no_memory_and_cost_no_attempt(
         eventually(lambda met=met: provider.looks + len(provider.asked) > met, within_s=30, what=f"{fault} is met")
         assert daemon.api.remember(f"Beside a server that does {fault}, number {number}.")["id"]
     assert daemon.read("SELECT count(*) FROM memory_jobs WHERE job_type = 'extract' AND status = 'dead'") == [(0,)]
-    provider.stuck = None
+    # The check after a call that still fails must not find a server that works again: then the job would pay.
+    provider.look, provider.stuck = "http_500", None
+    eventually(lambda: provider.unfinished == 0, within_s=60, what="the last calls have ended")
+    provider.look = "ok"
     drained(daemon)
     assert daemon.read("SELECT DISTINCT status, attempts FROM memory_jobs WHERE job_type = 'extract'") == [
         ("completed", 1)

@@ -41,6 +41,7 @@ from signet_actors.gateway.server.framing import (
     response_bytes,
 )
 from signet_actors.gateway.server.load_shedding import Deadline, ServerContext, Ticket
+from signet_actors.runtime.socket_uids import SOCKET_CLOSED, End, netlink_uid
 from signet_actors.runtime.sync_points import sync_point
 
 MAX_PIPELINED: Final = 8
@@ -88,6 +89,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if self.client is not None and self.server is not None:
+            # Asked now, because a client may send its request, close the connection, and still mean it.
+            uid = netlink_uid(self.client, cast("End", self.server))
+            self._known_peer += [] if uid in {None, SOCKET_CLOSED} else [uid]
         if self._acquire_slot():
             self._mark_idle()
             self._deadline.arm(self.limits.header_ms, self._on_headers_timeout)
