@@ -120,7 +120,7 @@ def lines_of(
 
 
 def notes(path: Path, endings: Sequence[str], findings: Findings) -> Iterator[Note]:
-    """Yield the file, or the visible files with these endings below the directory, sorted; none of links and libraries.
+    """Yield the file, or the visible files with these endings below the directory, sorted; no links and no libraries.
 
     What cannot be read is added to ``findings``.
     """
