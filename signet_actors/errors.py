@@ -158,6 +158,12 @@ class Conflict(SignetError):
     code = ErrorCode.CONFLICT
 
 
+class RateLimited(SignetError):
+    """rate limit exceeded"""
+
+    code = ErrorCode.RATE_LIMITED
+
+
 class Busy(SignetError):
     """The daemon is at capacity; nothing was applied. Retry shortly."""
 

@@ -80,7 +80,7 @@ def encode_body(operation: Operation[Any, Any], request: msgspec.Struct) -> byte
 
 def read_reply(operation: Operation[Any, ReplyT], reply: HttpReply, *, request_id: str) -> Reply[ReplyT]:
     """Return the declared reply. Raises ClientError for an error response, and for one that was not declared."""
-    usual = operation.replies[200]
+    usual = operation.success
     kind = operation.replies.get(reply.status, usual)
     if not 200 <= reply.status < 300 and (
         reply.status not in operation.replies or kind != usual

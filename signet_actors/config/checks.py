@@ -44,7 +44,7 @@ class ConfigFinding:
 
 def findings(config: Config) -> Iterator[ConfigFinding]:
     """Yield every problem that the range of a single key does not cover."""
-    yield from _not_built_yet(config)
+    yield from _listener(config)
     yield from _embedding(config)
     yield from _roster(config)
     yield from _pipeline(config)
@@ -64,21 +64,19 @@ def is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-def _not_built_yet(config: Config) -> Iterator[ConfigFinding]:
-    mode = config.auth.mode
-    if mode != "local":
-        yield ConfigFinding(
-            (("auth", "mode"),),
-            f'"{mode}" is not supported: this release has no authentication, so anyone who can reach the '
-            "daemon could read and change all memories. Use local",
-        )
-    host = config.gateway.host
-    if not is_loopback(host):
+def _listener(config: Config) -> Iterator[ConfigFinding]:
+    host, mode, proxies = config.gateway.host, config.auth.mode, config.gateway.trusted_proxies
+    if not is_loopback(host) and (mode == "local" or not proxies):
         yield ConfigFinding(
             (("gateway", "host"),),
-            f'"{host}" is not a loopback address: this release has no authentication, so the daemon serves this '
-            "machine only. Use 127.0.0.1, ::1 or localhost",
+            f'"{host}" is not a loopback address. For this machine alone use 127.0.0.1, ::1 or localhost. To serve '
+            "others, set auth.mode to team, let a proxy end TLS, and name its address in gateway.trustedProxies",
         )
+    for proxy in proxies:
+        try:
+            ipaddress.ip_address(proxy)
+        except ValueError:
+            yield ConfigFinding((("gateway", "trustedProxies"),), f'"{proxy}" is not an IP address')
 
 
 def _embedding(config: Config) -> Iterator[ConfigFinding]:

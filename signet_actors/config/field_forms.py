@@ -50,6 +50,7 @@ KEY_VARIABLE_FORM: Final = (
     'a name that begins with SIGNET_, or one of docs/configuration.md, "Keys of providers", such as OPENAI_API_KEY'
 )
 ENDPOINT_FORM: Final = "an http:// or https:// URL without user, query or fragment"
+ADDRESS_PATTERN: Final = r"^[0-9A-Fa-f.:]{2,45}\Z"
 HOST_FORM: Final = "a host name or an IP address without brackets and port"
 ALLOWED_HOST_FORM: Final = "a host name, with or without a port, without wildcards"
 DIRECTORY_PATTERN: Final = r"\A(/|~/|~\Z)[^\x00-\x1f\x7f-\x9f]*\Z"

@@ -31,9 +31,7 @@ WITHOUT_EFFECT: Final = (
     "memory.pipelineV2.telemetry",
     "memory.pipelineV2.hints.poll",
     "memory.pipelineV2.dampening",
-    "auth.defaultTokenTtlSeconds",
     "auth.sessionTokenTtlSeconds",
-    "auth.rateLimits",
 )
 """Keys and sections whose feature is not in this release. They are checked like all others. Remove a line here when you
 implement its feature.

@@ -15,6 +15,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, Struct, field
 
 from signet_actors.config.field_forms import (
+    ADDRESS_PATTERN,
     ALLOWED_HOST_FORM,
     ALLOWED_HOST_PATTERN,
     DAY_MS,
@@ -202,7 +203,7 @@ class GatewayConfig(Struct, frozen=True, rename="camel"):
     host: Annotated[
         str,
         text(
-            "Address that the daemon listens on; must be a loopback address",
+            "Address that the daemon listens on; one that other machines reach needs tokens and a proxy",
             chars=253,
             pattern=HOST_PATTERN,
             form=HOST_FORM,
@@ -232,6 +233,13 @@ class GatewayConfig(Struct, frozen=True, rename="camel"):
         Meta(
             max_length=64,
             description="Host names accepted besides the loopback names (protection against DNS rebinding)",
+        ),
+    ] = ()
+    trusted_proxies: Annotated[
+        tuple[Annotated[str, text("", chars=45, pattern=ADDRESS_PATTERN, form="an IP address", least=1)], ...],
+        Meta(
+            max_length=16,
+            description="Addresses of proxies that end TLS and pass on requests of other machines; not in mode `local`",
         ),
     ] = ()
     users: Annotated[
@@ -354,7 +362,10 @@ class RateLimitsConfig(Struct, frozen=True, rename="camel"):
 class AuthConfig(Struct, frozen=True, rename="camel"):
     """Authentication and rate limits. Source: docs/compatibility.md "Authentication"; docs/decisions.md 44."""
 
-    mode: Annotated[AuthMode, described("Only `local` works in this release")] = "local"
+    mode: Annotated[
+        AuthMode,
+        described("Who is served: `local` this machine without a token, `team` bearers of tokens, `hybrid` both"),
+    ] = "local"
     default_token_ttl_seconds: Annotated[int, ranged(60, 31_536_000, "Time until a token expires")] = 604_800
     session_token_ttl_seconds: Annotated[int, ranged(60, 31_536_000, "Time until a session token expires")] = 86_400
     rate_limits: RateLimitsConfig = RateLimitsConfig()

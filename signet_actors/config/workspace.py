@@ -91,6 +91,7 @@ class Workspace:
         """Locked while a daemon, a check or a restore uses the workspace."""
         self.secret_file = self.daemon_dir / "secret"
         """The key that signs confirm tokens, mode 0600, created once."""
+        self.token_secret_file = self.daemon_dir / "token-secret"
         self.owner_token_file = self.daemon_dir / "owner-token"
         """The token that ``gateway.requireOwner`` requires: 64 hexadecimal digits, mode 0600, created once."""
         self.claims_file = self.daemon_dir / "claims.json"

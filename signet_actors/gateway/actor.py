@@ -116,6 +116,7 @@ class Gateway:
             listener.close()
             return self._exit(ExitCode.PROVIDER_CONFIG, error.detail)
         key = await asyncio.to_thread(self._load_signing_key)  # a sync may take many seconds
+        token_secret = await asyncio.to_thread(self._token_secret)
         token = await asyncio.to_thread(self._owner_token, self.bus.config)
         if self._stopped_before_ready:
             listener.close()
@@ -134,7 +135,7 @@ class Gateway:
         self.bus.on_reload = self._reload
         self.bus.extra_counters = self._counter_values
         self.bus.idle_trimmer.before_trim = lambda: self._release_idle_memory(state)
-        state.owner_token = token
+        state.owner_token, state.authenticator.secret = token, token_secret
         self._apply_embedding_config(state)
         for session in state.sessions.bypassed():  # before the first hook; the writer may not have had it
             state.ledger.switch_off(session.key, session.agent_id, session.first_ms)
@@ -197,9 +198,17 @@ class Gateway:
             self.log.warning("confirm_key_not_stored", exc_info=error)
             return secrets.token_bytes(KEY_BYTES)
 
+    def _token_secret(self) -> bytes:
+        """Return what signs tokens; empty (no token is accepted) if it cannot be read or stored. Blocks."""
+        try:
+            return signing_key(self._workspace.token_secret_file)
+        except (ConfigError, OSError) as error:
+            self.log.warning("token_secret_not_read", reason=str(error))
+            return b""
+
     def _owner_token(self, config: Config) -> str | None:
-        """Return the owner token if one is required. Without it, owner routes reject requests. Blocks."""
-        if not config.gateway.require_owner:
+        """Return the owner token if one is needed. Without it, requests that need it are refused. Blocks."""
+        if not (config.gateway.require_owner or config.auth.mode != "local"):
             return None
         try:
             return owner_token(self._workspace.owner_token_file)
@@ -208,7 +217,8 @@ class Gateway:
             return None
 
     async def _take_owner_token(self, state: GatewayState) -> None:
-        """Read the owner token if the configuration requires one now, and did not before."""
+        """Read the owner token if the configuration needs one now, and the secret of tokens, which may be another."""
+        state.authenticator.secret = await asyncio.to_thread(self._token_secret)
         state.owner_token = state.owner_token or await asyncio.to_thread(self._owner_token, state.config)
 
     def _new_state(self, config: Config, port: int, embedder: Embedder | None, key: bytes) -> GatewayState:

@@ -31,8 +31,9 @@ from signet_actors.errors import (
     StorageFull,
     Unavailable,
 )
+from signet_actors.gateway.auth.identity import LOCAL, Identity
 from signet_actors.gateway.auth.ownership import require_owner, require_user
-from signet_actors.gateway.auth.request_guard import Headers, check_request, has_body
+from signet_actors.gateway.auth.request_guard import Headers, check_request, has_body, is_from_proxy, is_loopback
 from signet_actors.gateway.http.responses import (
     EncodedResponse,
     ResponseCache,
@@ -106,6 +107,7 @@ class RequestContext:
         self.dispatch: Dispatch | None = None
         self.status = 0
         self.code: ErrorCode | None = None
+        self.identity: Identity | None = None
         self.warnings: list[str] = []
         self.after_response: list[AfterResponse] = []
 
@@ -115,6 +117,7 @@ class RequestContext:
         context = cls(outer.trace_id, {}, outer._send)
         context.path, context.route = route.path, route
         context.wait_disconnected = outer.wait_disconnected
+        context.identity = outer.identity
         return context
 
     async def write(self, answer: EncodedResponse) -> None:
@@ -274,6 +277,7 @@ class Application:
             perform=partial(self._perform, context),
             after_response=context.after_response,
             require_owner=partial(require_owner, state, *context.peer),
+            identity=context.identity or LOCAL,
         )
         sync_point("gateway.validated")
         if context.overloaded:
@@ -289,14 +293,31 @@ class Application:
 
     async def _check_operation(self, operation: Operation[Any], context: RequestContext) -> None:
         """Raise a SignetError if the client that made the request ``context`` is not served the operation now."""
-        if operation.permission is not None:
+        if not operation.public:
             try:
-                await (require_owner if operation.owner_only else require_user)(self.state, *context.peer)
+                identity = context.identity = context.identity or await self._identify(context)
+                identity.check(operation)
+                if identity.role is None and operation.permission is not None:
+                    await (require_owner if operation.owner_only else require_user)(self.state, *context.peer)
             except SignetError as error:
                 self._log_guard(operation.method, error.detail)
                 raise
+            self.state.take_rate(identity, operation.rate)
         if operation.effect is Effect.MEMORIES and self.state.config.memory.pipeline_v2.mutations_frozen:
             raise MutationsFrozen
+
+    async def _identify(self, context: RequestContext) -> Identity:
+        """Return who makes the request. Raises SignetError."""
+        client, _, headers, _ = context.peer
+        on_loopback = client is not None and is_loopback(client[0]) and not is_from_proxy(headers)
+        is_local = on_loopback and not self.state.guard.proxies
+        return await self.state.authenticator.identify(
+            self.state.config.auth.mode,
+            headers,
+            owner_token=self.state.owner_token,
+            is_local=is_local,
+            on_loopback=on_loopback,
+        )
 
     async def _run(self, call: Call[Any], dispatch: Dispatch, limit_ms: int) -> EncodedResponse:
         """Return the encoded response of the handler, which has ``limit_ms``."""
@@ -340,6 +361,7 @@ class Application:
                 warnings=context.warnings,
                 after_response=context.after_response,
                 require_owner=partial(require_owner, state, *outer.peer),
+                identity=context.identity or LOCAL,
             )
             return await self._run(call, dispatch, state.config.gateway.request_timeout_ms)
 

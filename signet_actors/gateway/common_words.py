@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COMMON_WORDS_TIMEOUT_MS: Final = 500
 UNKNOWN_VERSION: Final = -1
 
-ScopeKey = tuple[str, str | None, Filters]
+ScopeKey = tuple[ReadScope, Filters]
 
 
 class KnownWords(NamedTuple):
@@ -78,7 +78,7 @@ class CommonWordsCache:
         try:
             common, _ = await bus.ask_searcher(request, trace_id=trace_id, timeout_ms=COMMON_WORDS_TIMEOUT_MS)
         except SignetError as error:
-            log.info("common_words_unknown", agent=key[0], error=error.detail, trace=trace_id)
+            log.info("common_words_unknown", agent=key[0].agent_id, error=error.detail, trace=trace_id)
             # A recall may have brought the words meanwhile; a failure must not drop them.
             return self._known.get(key) or self._remember(key, _NOTHING_KNOWN)
         return self._remember(key, KnownWords(frozenset(common.words), common.version))
@@ -92,4 +92,4 @@ class CommonWordsCache:
 
 
 def _key(read: ReadScope, projects: Filters) -> ScopeKey:
-    return (read.agent_id, read.scope, projects)
+    return (read, projects)

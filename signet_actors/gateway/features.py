@@ -52,7 +52,10 @@ async def ask(
     key, agent_id = named_session(call) if "key" in call.path else (None, call.agent_id)
     principal = call.principal if operation.has_effect else Principal()
     scope = call.read.scope if "scope" in request.__struct_fields__ else None
-    caller = Caller(agent_id, principal, scope, dict(call.path), session_key=key)
+    limits = call.identity.scope
+    caller = Caller(
+        *(agent_id, principal, scope, dict(call.path)), session_key=key, project=limits.project, user=limits.user
+    )
     asked: Asked[RequestT] = message_of(operation)(caller=caller, request=request, idempotency=idempotency)
     return await (call.ask_writer(asked) if operation.served_by == "writer" else call.ask_searcher(asked))
 

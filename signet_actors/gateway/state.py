@@ -9,12 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from signet_actors.config.schema import Config
+import msgspec
+
+from signet_actors.config.schema import Config, RateLimitsConfig
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.redaction.scan import Redactor
+from signet_actors.errors import RateLimited
 from signet_actors.gateway.access_counts import AccessCounts
+from signet_actors.gateway.auth.identity import Authenticator, Identity
 from signet_actors.gateway.auth.rate_limiter import RateLimiter
 from signet_actors.gateway.auth.request_guard import GuardPolicy, guard_policy, served_uids
+from signet_actors.gateway.auth.token_registry import TokenRegistry
 from signet_actors.gateway.common_words import CommonWordsCache
 from signet_actors.gateway.limits import ChunkWriteLimiter, VectorWaitLimiter
 from signet_actors.gateway.previous_embedder import PreviousEmbedder
@@ -43,6 +48,7 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 
+_RATE_FIELDS: Final = {limit.encode_name: limit.name for limit in msgspec.structs.fields(RateLimitsConfig)}
 MAX_HARNESSES: Final = 64
 """Names of harnesses that are kept in memory."""
 
@@ -123,6 +129,7 @@ class GatewayState:
     vector_waits: VectorWaitLimiter = field(default_factory=VectorWaitLimiter)
     server_context: ServerContext | None = None
     owner_token: str | None = None
+    authenticator: Authenticator = field(init=False)
     embedding_refused: str = ""
 
     def note_tool(self, headers: Mapping[str, str]) -> None:
@@ -143,6 +150,7 @@ class GatewayState:
         self.access_counts = AccessCounts(self.bus)
         self.sessions = SessionTable(self.clock, file=Workspace(self.workspace).claims_file)
         self.projects = Projects(self.clock)
+        self.authenticator = Authenticator(TokenRegistry(self.bus, self.clock), self.clock)
         self.ledger = RecallLedger(self.bus, self.clock, self.log)
         self.checkpoints = SessionCheckpoints(
             self.bus,
@@ -168,6 +176,15 @@ class GatewayState:
     @property
     def workspace(self) -> Path:
         return Path(self.boot.workspace)
+
+    def take_rate(self, identity: Identity, rate: str | None) -> None:
+        """Count an operation of a token's bearer. Raises SignetError at the limit ``rate`` of ``auth.rateLimits``."""
+        if rate is None or not identity.has_rate_limits:
+            return
+        limit = getattr(self.config.auth.rate_limits, _RATE_FIELDS[rate])
+        wait_ms = self.rate_limiter.take(f"{identity.id}:{rate}", limit, self.clock.monotonic_ns() // 10**6)
+        if wait_ms:
+            raise RateLimited(retry_after_ms=wait_ms)
 
     def is_up(self, role: str) -> bool:
         """Return True if the supervisor reports a process of the role as up."""
@@ -227,5 +244,10 @@ class GatewayState:
         self.projects.configure(config.projects)
         # Building a line that the log level drops would cost more than routing a request.
         self.logs_every_request = config.logging.level == "debug"
-        self.guard = guard_policy(self.port, config.gateway.allowed_hosts)
+        self.guard = guard_policy(
+            self.port,
+            config.gateway.allowed_hosts,
+            is_local=config.auth.mode == "local",
+            proxies=() if config.auth.mode == "local" else config.gateway.trusted_proxies,
+        )
         self.users = served_uids(config.gateway.users, lambda name: self.log.warning("unknown_user", name=name))

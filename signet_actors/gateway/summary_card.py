@@ -88,8 +88,8 @@ def _allowed(call: Call[Any]) -> bool:
     Departs: when the bucket ``recallLlm`` is empty, the recall is answered without a card instead of being rejected: an
     agent needs its memories more than their summary.
     """
-    auth = call.state.config.auth
-    if auth.mode == "local":
-        return True
-    key = f"{call.named_principal({}).changed_by}:{_OPERATION}"
-    return call.state.rate_limiter.take(key, auth.rate_limits.recall_llm, call.state.clock.monotonic_ns() // 10**6) == 0
+    try:
+        call.state.take_rate(call.identity, _OPERATION)
+    except SignetError:
+        return False
+    return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from signet_actors.operations.operation import Operation
+from signet_actors.operations.operation import BY_ALL, Operation
 from signet_actors.operations.request_fields import NoFields
 
 INDEX: Final[Operation[NoFields, str]] = Operation(
@@ -17,6 +17,7 @@ INDEX: Final[Operation[NoFields, str]] = Operation(
     request=NoFields,
     replies={200: str},
     permission=None,
+    scoped_by=BY_ALL,
     media_types=("text/html", "text/plain"),
     surfaces=("http",),
 )
@@ -29,6 +30,7 @@ OPENAPI: Final[Operation[NoFields, dict[str, Any]]] = Operation(
     request=NoFields,
     replies={200: dict[str, Any]},
     permission=None,
+    scoped_by=BY_ALL,
 )
 DOCS: Final[Operation[NoFields, str]] = Operation(
     name="api.page",
@@ -39,6 +41,7 @@ DOCS: Final[Operation[NoFields, str]] = Operation(
     request=NoFields,
     replies={200: str},
     permission=None,
+    scoped_by=BY_ALL,
     media_types=("text/html",),
     surfaces=("http",),
 )
@@ -59,6 +62,7 @@ DOCS_FILE: Final[Operation[NoFields, bytes]] = Operation(
     media_types=(*DOCS_FILES.values(), "application/json"),
     replies={200: bytes},
     permission=None,
+    scoped_by=BY_ALL,
     surfaces=("http",),
 )
 OPERATIONS: Final = (INDEX, OPENAPI, DOCS, DOCS_FILE)

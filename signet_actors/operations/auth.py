@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
-from signet_actors.operations.operation import Operation
+from signet_actors.config.schema import AuthMode
+from signet_actors.domain.tokens import Claims
+from signet_actors.operations.operation import BY_ALL, Operation
 from signet_actors.operations.request_fields import NoFields
 
 
 class WhoAmIReply(msgspec.Struct, frozen=True):
-    """The caller's identity; in local mode no token is required."""
+    """The caller's identity. ``claims``: of the token that was sent; null without one, and for an API key."""
 
     authenticated: bool
-    claims: None
-    mode: Literal["local"]
+    claims: Claims | None
+    mode: AuthMode
 
 
 WHO_AM_I: Final[Operation[NoFields, WhoAmIReply]] = Operation(
@@ -27,5 +29,6 @@ WHO_AM_I: Final[Operation[NoFields, WhoAmIReply]] = Operation(
     request=NoFields,
     replies={200: WhoAmIReply},
     permission=None,
+    scoped_by=BY_ALL,
 )
 OPERATIONS: Final = (WHO_AM_I,)

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import MAX_TEXT_CHARS, SecretRule, Text
 from signet_actors.operations.memory_changes import IfVersion, NewContent, NewTags, NewType
-from signet_actors.operations.operation import EXAMPLE_MEMORY, Effect, Operation
+from signet_actors.operations.operation import BY_ALL, EXAMPLE_MEMORY, Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import CallerFields, Importance, LongText
 from signet_actors.operations.request_reader import Items
@@ -73,6 +73,7 @@ MODIFY_MEMORIES: Final[Operation[ModifyRequest, ModifyReply]] = Operation(
     example={"patches": [{"id": EXAMPLE_MEMORY, "tags": ["release"], "reason": "sorted"}]},
     replies={200: ModifyReply, 409: Problem, 504: Problem, 507: Problem, **PROBLEMS},
     permission=Permission.MODIFY,
+    scoped_by=BY_ALL,
     served_by="writer",
     effect=Effect.MEMORIES,
     rate="modify",

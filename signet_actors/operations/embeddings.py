@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped, Flag
-from signet_actors.operations.operation import Operation
+from signet_actors.operations.operation import BY_ALL, Operation
 from signet_actors.operations.problem import PROBLEMS
 from signet_actors.operations.request_fields import AgentFields, NoFields
 
@@ -126,6 +126,7 @@ EXPORT_EMBEDDINGS: Final[Operation[ExportEmbeddingsRequest, EmbeddingsReply]] = 
     example={"vectors": "true", "limit": 50},
     replies={200: EmbeddingsReply, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_ALL,
     served_by="searcher",
 )
 EMBEDDING_STATUS: Final[Operation[NoFields, EmbeddingStatusReply]] = Operation(

@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, UnsetType
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.operations.field_types import Clamped, FieldType, Given, Names, SecretRule, Text
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import BY_ALL, Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.recall import QueryText
 from signet_actors.operations.request_fields import FilterFields, LongText
@@ -137,6 +137,7 @@ FORGET_MEMORIES: Final[Operation[ForgetRequest, ForgetPreviewReply | ForgetReply
         507: Problem,
     },
     permission=Permission.FORGET,
+    scoped_by=BY_ALL,
     served_by="writer",
     effect=Effect.MAYBE_MEMORIES,
     rate="batchForget",

@@ -128,6 +128,7 @@ HEALTH: Final[Operation[NoFields, HealthReply]] = Operation(
     request=NoFields,
     replies={200: HealthReply},
     permission=None,
+    public=True,
 )
 LIVE: Final[Operation[NoFields, LiveReply]] = Operation(
     name="health.live",
@@ -138,6 +139,7 @@ LIVE: Final[Operation[NoFields, LiveReply]] = Operation(
     request=NoFields,
     replies={200: LiveReply},
     permission=None,
+    public=True,
 )
 READY: Final[Operation[NoFields, ReadyReply]] = Operation(
     name="health.ready",
@@ -148,6 +150,7 @@ READY: Final[Operation[NoFields, ReadyReply]] = Operation(
     request=NoFields,
     replies={200: ReadyReply, 503: ReadyReply},
     permission=None,
+    public=True,
 )
 
 

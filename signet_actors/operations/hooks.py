@@ -18,7 +18,7 @@ from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.text_cut import beginning_of, ends_of
 from signet_actors.operations import field_types as types
-from signet_actors.operations.operation import OWNERS_SESSION, Effect, Operation
+from signet_actors.operations.operation import BY_AGENT, BY_ALL, OWNERS_SESSION, Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.recall import RecallFields, RecallReply, RecallResult
 from signet_actors.operations.remember import RememberChunksReply, RememberReply, RowKey
@@ -310,6 +310,7 @@ SESSION_START: Final[Operation[SessionStartRequest, SessionStartReply]] = Operat
     example={"harness": "claude-code", "project": "/home/you/shop", "sessionKey": "s-1"},
     replies={200: SessionStartReply, **_REFUSALS},
     permission=Permission.REMEMBER,
+    scoped_by=BY_ALL,
     served_by="searcher",
     keeps_names=True,
     owner_parts=f"the files of the agent, MEMORY.md, the checkpoint, what other sessions did, and {OWNERS_SESSION}",
@@ -325,6 +326,7 @@ USER_PROMPT: Final[Operation[UserPromptRequest, UserPromptReply]] = Operation(
     example={"harness": "claude-code", "userPrompt": "which port has the staging database?", "sessionKey": "s-1"},
     replies={200: UserPromptReply, **_REFUSALS},
     permission=Permission.RECALL,
+    scoped_by=BY_ALL,
     served_by="searcher",
     owner_parts=OWNERS_SESSION,
     lenient=True,
@@ -341,6 +343,7 @@ HOOK_REMEMBER: Final[
     example={"harness": "codex", "content": "The release branch is cut on Mondays", "sessionKey": "s-1"},
     replies={200: HookRememberReply | HookRememberChunksReply | HookRememberSkipped, **_REFUSALS},
     permission=Permission.REMEMBER,
+    scoped_by=BY_ALL,
     served_by="writer",
     effect=Effect.MAYBE_MEMORIES,
     owner_parts=OWNERS_SESSION,
@@ -356,6 +359,7 @@ HOOK_RECALL: Final[Operation[HookRecallRequest, HookRecallReply | HookRecallSkip
     example={"harness": "codex", "query": "when is the release branch cut?", "limit": 5},
     replies={200: HookRecallReply | HookRecallSkipped, **_REFUSALS},
     permission=Permission.RECALL,
+    scoped_by=BY_ALL,
     served_by="searcher",
     owner_parts=f"turns of sessions, and {OWNERS_SESSION}",
     lenient=True,
@@ -370,6 +374,7 @@ PRE_COMPACTION: Final[Operation[PreCompactionRequest, PreCompactionReply]] = Ope
     example={"harness": "claude-code", "sessionKey": "s-1"},
     replies={200: PreCompactionReply, **_REFUSALS},
     permission=Permission.REMEMBER,
+    scoped_by=BY_AGENT,
     keeps_names=True,
     owner_parts=OWNERS_SESSION,
     lenient=True,
@@ -384,6 +389,7 @@ COMPACTION_COMPLETE: Final[Operation[CompactionCompleteRequest, CompactionComple
     example={"harness": "claude-code", "summary": "The login form was moved to the new router.", "sessionKey": "s-1"},
     replies={200: CompactionCompleteReply, **_REFUSALS},
     permission=Permission.REMEMBER,
+    scoped_by=BY_AGENT,
     served_by="writer",
     effect=Effect.MAYBE_MEMORIES,
     owner_parts=OWNERS_SESSION,

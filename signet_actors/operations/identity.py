@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import CallerField
-from signet_actors.operations.operation import Operation
+from signet_actors.operations.operation import BY_AGENT, Operation
 
 
 class IdentityRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -40,6 +40,7 @@ GET_IDENTITY: Final[Operation[IdentityRequest, IdentityReply]] = Operation(
     replies={200: IdentityReply},
     owner_parts="what the files of the agent say",
     permission=Permission.DIAGNOSTICS,
+    scoped_by=BY_AGENT,
     description="From IDENTITY.md, that in `agents/NAME` if there is one; agent.yaml supplies missing values.",
 )
 OPERATIONS: Final = (GET_IDENTITY,)

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import CallerField
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import BY_ALL, Effect, Operation
 from signet_actors.operations.problem import Problem
 
 INVALID_JSON: Final = "Parse error: Invalid JSON"
@@ -71,6 +71,7 @@ MCP: Final[Operation[McpRequest, McpReply]] = Operation(
     example={"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
     replies={200: McpReply, 202: None, 400: McpReply | Problem, 404: McpReply, 406: McpReply},
     permission=Permission.RECALL,
+    scoped_by=BY_ALL,
     effect=Effect.MAYBE_MEMORIES,
     performs=True,
     surfaces=("http",),

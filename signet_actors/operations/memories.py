@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped, Flag, SecretRule, Text
-from signet_actors.operations.operation import EXAMPLE_MEMORY, Operation, Tool
+from signet_actors.operations.operation import BY_ALL, EXAMPLE_MEMORY, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import (
     SINCE_FOR_MODELS,
@@ -214,6 +214,7 @@ LIST_MEMORIES: Final[Operation[ListMemoriesRequest, MemoryListReply]] = Operatio
     example={"type": "fact", "limit": 20},
     replies={200: MemoryListReply, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_ALL,
     served_by="searcher",
     tool=Tool(
         name="memory_list",
@@ -246,6 +247,7 @@ MOST_USED: Final[Operation[MostUsedRequest, MostUsedReply]] = Operation(
     example={"limit": 5},
     replies={200: MostUsedReply, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_ALL,
     served_by="searcher",
 )
 FIND_BY_PREFIX: Final[Operation[FindByPrefixRequest, FoundByPrefixReply]] = Operation(
@@ -258,6 +260,7 @@ FIND_BY_PREFIX: Final[Operation[FindByPrefixRequest, FoundByPrefixReply]] = Oper
     example={"prefix": EXAMPLE_MEMORY[:6]},
     replies={200: FoundByPrefixReply, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_ALL,
     served_by="searcher",
 )
 GET_MEMORY: Final[Operation[GetMemoryRequest, MemoryReply]] = Operation(
@@ -271,6 +274,7 @@ GET_MEMORY: Final[Operation[GetMemoryRequest, MemoryReply]] = Operation(
     example={"id": EXAMPLE_MEMORY},
     replies={200: MemoryReply, 404: Problem, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_ALL,
     served_by="searcher",
     tool=Tool(
         name="memory_get",
@@ -297,6 +301,7 @@ GET_HISTORY: Final[Operation[GetHistoryRequest, HistoryReply]] = Operation(
     example={"id": EXAMPLE_MEMORY, "limit": 20},
     replies={200: HistoryReply, 404: HistoryProblem, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_ALL,
     served_by="searcher",
 )
 OPERATIONS: Final = (LIST_MEMORIES, MOST_USED, FIND_BY_PREFIX, GET_MEMORY, GET_HISTORY)

@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, UnsetType
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Content, Flag, MemoryType, Tags, Version
 from signet_actors.operations.forget import FORGOTTEN_WITH, MAY_BE_SAID_IN, OTHER_PARTS, SAID_BY, SAID_IN
-from signet_actors.operations.operation import EXAMPLE_MEMORY, Effect, Operation, Tool
+from signet_actors.operations.operation import BY_ALL, EXAMPLE_MEMORY, Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import TYPE_FOR_MODELS, CallerFields, Importance, LongText
 
@@ -132,6 +132,7 @@ PATCH_MEMORY: Final[Operation[PatchRequest, PatchReply]] = Operation(
     example={"id": EXAMPLE_MEMORY, "content": "Deployments are blocked on Fridays after 15:00", "reason": "new rule"},
     replies={200: PatchReply, 403: Refusal, **_CHANGE_PROBLEMS},
     permission=Permission.MODIFY,
+    scoped_by=BY_ALL,
     served_by="writer",
     effect=Effect.MEMORIES,
     rate="modify",
@@ -164,6 +165,7 @@ DELETE_MEMORY: Final[Operation[DeleteRequest, DeleteReply]] = Operation(
     example={"id": EXAMPLE_MEMORY, "reason": "no longer true"},
     replies={200: DeleteReply, 403: Refusal, **_CHANGE_PROBLEMS},
     permission=Permission.FORGET,
+    scoped_by=BY_ALL,
     served_by="writer",
     effect=Effect.MEMORIES,
     rate="forget",
@@ -199,6 +201,7 @@ RECOVER_MEMORY: Final[Operation[RecoverRequest, RecoverReply]] = Operation(
     example={"id": EXAMPLE_MEMORY, "reason": "deleted by mistake"},
     replies={200: RecoverReply, **_CHANGE_PROBLEMS},
     permission=Permission.RECOVER,
+    scoped_by=BY_ALL,
     served_by="writer",
     effect=Effect.MEMORIES,
     query_too=True,

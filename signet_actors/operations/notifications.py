@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.hooks import HookFields, HookOutcome, Notifications
-from signet_actors.operations.operation import OWNERS_SESSION, Operation
+from signet_actors.operations.operation import BY_AGENT, OWNERS_SESSION, Operation
 from signet_actors.operations.problem import PROBLEMS
 from signet_actors.operations.request_fields import SelectionText
 
@@ -39,6 +39,7 @@ LIST: Final[Operation[NotificationsRequest, NotificationsReply]] = Operation(
     request=NotificationsRequest,
     replies={200: NotificationsReply, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
     lenient=True,
 )
 TELL: Final[Operation[NotificationsRequest, NotificationsReply]] = Operation(
@@ -52,6 +53,7 @@ TELL: Final[Operation[NotificationsRequest, NotificationsReply]] = Operation(
     replies={200: NotificationsReply, **PROBLEMS},
     owner_parts=OWNERS_SESSION,
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
     lenient=True,
     description="The text of a notification comes once in a session, and again after it has changed.",
 )

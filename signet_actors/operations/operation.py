@@ -1,8 +1,8 @@
 """The declaration of an operation: everything that a caller may ask is declared once, as one of these.
 
 Routing, decoding, the kill switch, redaction, idempotency, the API document, ``signet call``, the tools of MCP and the
-Python client follow from the declaration. ``gateway/http/route.py`` binds the gateway's handler to it. Permission and
-rate limit are only documented: in local mode every caller has all permissions, and no rate limit is applied.
+Python client follow from the declaration, and who may call: permission, limits of a token's scope, rate limit.
+``gateway/http/route.py`` binds the gateway's handler to it.
 
 Source: docs/architecture.md "How to add"; docs/decisions.md 40.
 """
@@ -27,6 +27,9 @@ else:
 
 RequestT = TypeVar("RequestT", bound=msgspec.Struct)
 
+Limit = Literal["project", "agent", "user"]
+BY_AGENT: Final[tuple[Limit, ...]] = ("agent",)
+BY_ALL: Final[tuple[Limit, ...]] = ("project", "agent", "user")
 Server = Literal["gateway", "searcher", "writer", "extractor", "decider", "retention", "supervisor"]
 Surface = Literal["http", "cli"]
 
@@ -107,9 +110,12 @@ class Operation(Generic[RequestT, ReplyT]):
     - ``example``: parameters of the path and fields of a request, as a caller names them. A test sends every example.
     - ``replies``: a body type for each status; None for a reply without a body.
     - ``method``, ``paths``: the first path is the documented one, the others are aliases. ``{name}`` is a parameter.
-    - ``permission``: what team mode will require; None if the caller needs none (liveness only).
+    - ``permission``: what the caller's role must have; None if every caller may have it.
+    - ``public``: served without a token in every mode (liveness).
+    - ``scoped_by``: the limits of a token (project, agent, user) that it honours: what it reads and changes is within
+      them. A token with another limit is refused.
     - ``served_by``: the process that does the work behind the gateway.
-    - ``rate``: the rate bucket that team mode will use.
+    - ``rate``: the limit of ``auth.rateLimits`` that applies to the bearer of a token.
     - ``keyed``: a second request with an effect under one ``Idempotency-Key`` gets the first reply. ``Call.ask_writer``
       passes the key on.
     - ``keeps_names``: it is a read, but the session keeps the harness and the project of the request, without secrets.
@@ -139,6 +145,8 @@ class Operation(Generic[RequestT, ReplyT]):
     request: type[RequestT]
     replies: Mapping[int, Any]
     permission: Permission | None
+    public: bool = False
+    scoped_by: tuple[Limit, ...] = ()
     served_by: Server = "gateway"
     effect: Effect = Effect.NONE
     rate: str | None = None
@@ -162,6 +170,11 @@ class Operation(Generic[RequestT, ReplyT]):
     needs_offers: bool = False
     tool: Tool | None = None
     hook: Hook | None = None
+
+    @property
+    def success(self) -> Any:
+        """The body type of its reply of status 200, or of 201 if it makes something that has an address."""
+        return self.replies.get(200) or self.replies[201]
 
     @property
     def in_body(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.operations.operation import Operation
+from signet_actors.operations.operation import BY_AGENT, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import AgentFields, NoFields
 
@@ -378,6 +378,7 @@ GET_JOB: Final[Operation[AgentFields, JobReply]] = Operation(
     example={"id": "0b0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50"},
     replies={200: JobReply, 404: Problem, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
     owner_parts="jobs about sessions",
     served_by="searcher",
 )

@@ -9,12 +9,16 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 
-class Problem(msgspec.Struct, frozen=True):
-    """Why a request was refused; ``field`` names the offending request field."""
+class Problem(msgspec.Struct, frozen=True, rename="camel"):
+    """Why a request was refused; ``field`` names the offending request field.
+
+    ``retryAfter``: of a rate limit, the milliseconds until a request is possible again.
+    """
 
     error: str
     code: str
     field: str | UnsetType = UNSET
+    retry_after: int | UnsetType = UNSET
 
 
 PROBLEMS: Final[Mapping[int, Any]] = {400: Problem, 503: Problem}

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
 from signet_actors.operations import field_types as types
-from signet_actors.operations.operation import EXAMPLE_MEMORY, OWNERS_SESSION, Operation, Tool
+from signet_actors.operations.operation import BY_ALL, EXAMPLE_MEMORY, OWNERS_SESSION, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import (
     SINCE_FOR_MODELS,
@@ -285,6 +285,7 @@ RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
     replies={200: RecallReply, **PROBLEMS},
     owner_parts=OWNERS_TURNS,
     permission=Permission.RECALL,
+    scoped_by=BY_ALL,
     served_by="searcher",
     description="Keyword and vector search, merged into one ranking of the memories that the caller may read.",
     tool=Tool(
@@ -342,6 +343,7 @@ SEARCH: Final[Operation[SearchRequest, RecallReply]] = Operation(
     replies={200: RecallReply, **PROBLEMS},
     owner_parts=OWNERS_TURNS,
     permission=Permission.RECALL,
+    scoped_by=BY_ALL,
     served_by="searcher",
 )
 LEGACY_SEARCH: Final[Operation[LegacySearchRequest, LegacySearchReply | AuthorsReply]] = Operation(
@@ -355,6 +357,7 @@ LEGACY_SEARCH: Final[Operation[LegacySearchRequest, LegacySearchReply | AuthorsR
     replies={200: LegacySearchReply | AuthorsReply, **PROBLEMS},
     owner_parts=OWNERS_TURNS,
     permission=Permission.RECALL,
+    scoped_by=BY_ALL,
     served_by="searcher",
 )
 SIMILAR: Final[Operation[SimilarRequest, SimilarReply]] = Operation(
@@ -368,6 +371,7 @@ SIMILAR: Final[Operation[SimilarRequest, SimilarReply]] = Operation(
     example={"id": EXAMPLE_MEMORY, "k": 5},
     replies={200: SimilarReply, 404: SearchProblem, **PROBLEMS, 400: SearchProblem | Problem},
     permission=Permission.RECALL,
+    scoped_by=BY_ALL,
     served_by="searcher",
 )
 OPERATIONS: Final = (RECALL, SEARCH, LEGACY_SEARCH, SIMILAR)

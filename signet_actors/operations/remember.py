@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations import field_types as types
-from signet_actors.operations.operation import OWNERS_SESSION, Effect, Operation, Tool
+from signet_actors.operations.operation import BY_ALL, OWNERS_SESSION, Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import TYPE_FOR_MODELS, CallerFields, Importance, LongText, not_yet
 from signet_actors.operations.transcripts import TranscriptText
@@ -132,6 +132,7 @@ REMEMBER: Final[Operation[RememberRequest, RememberReply | RememberChunksReply]]
     },
     owner_parts=f"`transcript`, and {OWNERS_SESSION}",
     permission=Permission.REMEMBER,
+    scoped_by=BY_ALL,
     served_by="writer",
     effect=Effect.MEMORIES,
     description="`critical: text` pins the memory, `[a,b]: text` sets tags; body fields override these prefixes. Over "

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import ABSENT, ArgumentForm, FieldType, Given
-from signet_actors.operations.operation import Effect, Operation, Tool
+from signet_actors.operations.operation import BY_AGENT, Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import AgentField
 
@@ -82,6 +82,7 @@ LIST: Final[Operation[AgentField, SessionsReply]] = Operation(
     replies={200: SessionsReply, **PROBLEMS},
     owner_only=True,
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
     description="Those with a hook in the last four hours that have not ended; of one agent, if the request names it.",
 )
 GET: Final[Operation[AgentField, Session]] = Operation(
@@ -96,6 +97,7 @@ GET: Final[Operation[AgentField, Session]] = Operation(
     replies={200: Session, 404: Problem, **PROBLEMS},
     owner_only=True,
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
 )
 BYPASS: Final[Operation[BypassRequest, BypassReply]] = Operation(
     name="sessions.bypass",
@@ -109,6 +111,7 @@ BYPASS: Final[Operation[BypassRequest, BypassReply]] = Operation(
     replies={200: BypassReply, 404: Problem, 504: Problem, 507: Problem, **PROBLEMS},
     owner_only=True,
     permission=Permission.REMEMBER,
+    scoped_by=BY_AGENT,
     served_by="writer",
     effect=Effect.OTHER,
     keyed=False,
@@ -136,6 +139,7 @@ RENEW: Final[Operation[AgentField, RenewedSession]] = Operation(
     replies={200: RenewedSession, 404: Problem, **PROBLEMS},
     owner_only=True,
     permission=Permission.REMEMBER,
+    scoped_by=BY_AGENT,
     effect=Effect.OTHER,
     keyed=False,
     body_required=False,

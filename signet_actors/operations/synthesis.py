@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Content, Flag, SecretRule, Text
 from signet_actors.operations.hooks import HookOutcome, StartMemory
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import BY_AGENT, Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import CallerFields
 
@@ -159,6 +159,7 @@ CONFIG: Final[Operation[SynthesisAgent, SynthesisSettings]] = Operation(
     request=SynthesisAgent,
     replies={200: SynthesisSettings, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
 )
 REQUEST: Final[Operation[RequestSynthesisRequest, SynthesisPrompt]] = Operation(
     name="hooks.synthesis",
@@ -170,6 +171,7 @@ REQUEST: Final[Operation[RequestSynthesisRequest, SynthesisPrompt]] = Operation(
     example={"trigger": "manual"},
     replies={200: SynthesisPrompt, 403: Problem, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
     served_by="searcher",
     body_required=False,
     lenient=True,
@@ -185,6 +187,7 @@ COMPLETE: Final[Operation[CompleteSynthesisRequest, SynthesisCompleted]] = Opera
     example={"content": "## Open Threads\n- The login form is half moved to the new router."},
     replies={200: SynthesisCompleted, 403: Problem, 409: Problem, 413: Problem, 504: Problem, 507: Problem, **PROBLEMS},
     permission=Permission.REMEMBER,
+    scoped_by=BY_AGENT,
     effect=Effect.OTHER,
     keyed=False,
     lenient=True,
@@ -200,6 +203,7 @@ STATUS: Final[Operation[SynthesisAgent, SynthesisStatus]] = Operation(
     request=SynthesisAgent,
     replies={200: SynthesisStatus, 403: Problem, 409: Problem, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
     owner_only=True,
 )
 TRIGGER: Final[Operation[TriggerRequest, TriggerReply]] = Operation(
@@ -212,6 +216,7 @@ TRIGGER: Final[Operation[TriggerRequest, TriggerReply]] = Operation(
     example={"again": True},
     replies={200: TriggerReply, 403: Problem, 409: Problem, **PROBLEMS},
     permission=Permission.REMEMBER,
+    scoped_by=BY_AGENT,
     served_by="extractor",
     effect=Effect.OTHER,
     keyed=False,
@@ -228,6 +233,7 @@ DIFF: Final[Operation[VersionRequest, SynthesisDiff]] = Operation(
     request=VersionRequest,
     replies={200: SynthesisDiff, 403: Problem, 404: Problem, 409: Problem, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
     owner_only=True,
 )
 OPERATIONS: Final = (CONFIG, REQUEST, COMPLETE, STATUS, TRIGGER, DIFF)

@@ -16,7 +16,7 @@ from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.session_keys import canonical_session_key
 from signet_actors.operations import field_types as types
-from signet_actors.operations.operation import EXAMPLE_SESSION, Effect, Operation, Tool
+from signet_actors.operations.operation import BY_AGENT, EXAMPLE_SESSION, Effect, Operation, Tool
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.recall import QueryText
 from signet_actors.operations.request_fields import LongText, Offset, TranscriptPath
@@ -283,6 +283,7 @@ SESSION_END: Final[Operation[SessionEndRequest, SessionEndReply]] = Operation(
     },
     replies={200: SessionEndReply, 403: Problem, **CHANGE_PROBLEMS},
     permission=Permission.REMEMBER,
+    scoped_by=BY_AGENT,
     served_by="writer",
     effect=Effect.OTHER,
     keyed=False,
@@ -303,6 +304,7 @@ GET_TRANSCRIPT: Final[Operation[GetTranscriptRequest, TranscriptReply]] = Operat
     example={"key": EXAMPLE_SESSION, "view": "turns"},
     replies={200: TranscriptReply, 403: Problem, 404: Problem, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
     served_by="searcher",
     owner_only=True,
 )
@@ -317,6 +319,7 @@ SEARCH_SESSIONS: Final[Operation[SearchSessionsRequest, SearchSessionsReply]] = 
     example={"query": "port of the staging database", "limit": 5},
     replies={200: SearchSessionsReply, 403: Problem, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
     served_by="searcher",
     owner_only=True,
     tool=Tool(
@@ -344,6 +347,7 @@ LIST_PAST: Final[Operation[ListPastRequest, PastSessionsReply]] = Operation(
     example={"limit": 5},
     replies={200: PastSessionsReply, 403: Problem, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
     served_by="searcher",
     owner_only=True,
     description="Those whose transcripts are kept, with their first prompts; `signet sessions` prints them.",
@@ -359,6 +363,7 @@ FORGET_TRANSCRIPT: Final[Operation[ForgetTranscriptRequest, ForgetTranscriptRepl
     example={"key": EXAMPLE_SESSION},
     replies={200: ForgetTranscriptReply, 403: Problem, 404: Problem, **CHANGE_PROBLEMS},
     permission=Permission.FORGET,
+    scoped_by=BY_AGENT,
     served_by="writer",
     effect=Effect.OTHER,
     rate="forget",

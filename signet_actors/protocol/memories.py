@@ -18,12 +18,15 @@ class ReadScope(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the caller may read: the agent whose read policy applies, and the optional exact ``scope`` value.
 
     The reader looks the policy itself (isolated, shared, group) up in its own snapshot. Searches and lists hide rows
-    whose ``scope`` column is not null unless ``scope`` equals it; access by id does not.
-    Source: architecture.txt "Multi-Agent Support"; docs/compatibility.md "Recall".
+    whose ``scope`` column is not null unless ``scope`` equals it; access by id does not. ``project``, ``user``: the
+    limits of the caller's token. With one, only memories of exactly this project, or with this ``who``, are readable.
+    Source: architecture.txt "Multi-Agent Support", "Auth Middleware"; docs/compatibility.md "Recall".
     """
 
     agent_id: str = "default"
     scope: str | None = None
+    project: str | None = None
+    user: str | None = None
 
 
 ANY_DIRECTORY: Final = "*/"

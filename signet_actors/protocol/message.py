@@ -13,6 +13,7 @@ import msgspec
 
 from signet_actors.errors import ErrorCode
 from signet_actors.operations.operation import Operation
+from signet_actors.protocol.memories import ReadScope
 
 R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T", bound=msgspec.Struct)
@@ -69,7 +70,7 @@ class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the gateway has settled about the caller of a request.
 
     ``principal``: of a request with an effect. ``scope``: of a request that has one. ``path``: its parameters.
-    ``session_key``: the session that the path names, as it is stored.
+    ``session_key``: the session that the path names, as it is stored. ``project``, ``user``: as of ``ReadScope``.
     """
 
     agent_id: str = "default"
@@ -77,6 +78,13 @@ class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     scope: str | None = None
     path: dict[str, str] = {}
     session_key: str | None = None
+    project: str | None = None
+    user: str | None = None
+
+    @property
+    def read(self) -> ReadScope:
+        """What the caller may read."""
+        return ReadScope(self.agent_id, self.scope, self.project, self.user)
 
 
 class Answered(Message, frozen=True, tag="answered"):

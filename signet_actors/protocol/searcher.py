@@ -381,10 +381,9 @@ class MemoriesExported(Message, frozen=True, tag="searcher.memories_exported"):
 
 
 class ExportMemories(Request[MemoriesExported], frozen=True, tag="searcher.export_memories"):
-    """Page through what an agent may read, in any ``scope`` if None. The line that reaches ``max_bytes`` ends it."""
+    """Page through what a caller may read, in any scope if it names none. A page ends at ``max_bytes``."""
 
-    agent_id: str
-    scope: str | None = None
+    read: ReadScope
     after: int = 0
     limit: int = 500
     max_bytes: int = 1 << 20

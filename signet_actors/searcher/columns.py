@@ -104,6 +104,9 @@ class MemoryColumns:
                 shared &= np.isin(agent, [self._code("agent_id", member) for member in policy.members])
             mask &= shared | own
         mask &= visibility != self._code("visibility", "archived")
+        for column, limit in (("project", policy.project), ("who", policy.user)):
+            if limit is not None:
+                mask &= self._codes[column][rows] == self._code(column, limit)
         return mask
 
     def in_project(self, names: tuple[str, ...], rows: slice | Seqs) -> Mask:

@@ -48,7 +48,7 @@ class CommonWordsCache:
     def get(self, snapshot: Snapshot, scope_key: str, read: ReadScope, allowed: Mask) -> CommonWords:
         """Return the common words of the rows in the mask ``allowed`` that ``read`` may read."""
         rows = int(np.count_nonzero(allowed))
-        policy = read_policy(snapshot, read.agent_id)
+        policy = read_policy(snapshot, read)
         counted = self._scopes.get(scope_key)
         # A changed policy may admit the same number of rows but different ones. Words of hidden rows must not leak.
         if (

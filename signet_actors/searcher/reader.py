@@ -84,7 +84,7 @@ class Reader:
         self._subjects = Subjects(self.columns, self.flags)
         self._coherence: dict[VectorLeg, Coherence] = {}
         self._access_masks = AccessMasks(self.columns)
-        self._policies: tuple[Snapshot | None, dict[str, Policy]] = (None, {})
+        self._policies: tuple[Snapshot | None, dict[tuple[str, str | None, str | None], Policy]] = (None, {})
         self._index_dir = index_dir
         self._legs: dict[tuple[str, int], VectorLeg] = {}
 
@@ -174,23 +174,24 @@ class Reader:
         codes = subject_codes(query)
         if not codes:
             return 0
-        policy = self._policy(snapshot, read.agent_id)
+        policy = self._policy(snapshot, read)
         return self._subjects.find((policy, read.scope, project), self.readable_rows(snapshot, read, project), codes)
 
-    def _policy(self, snapshot: Snapshot, agent_id: str) -> Policy:
+    def _policy(self, snapshot: Snapshot, read: ReadScope) -> Policy:
         if self._policies[0] is not snapshot:
             self._policies = (snapshot, {})
         known = self._policies[1]
-        known[agent_id] = known.get(agent_id) or resolve_policy(snapshot, agent_id)
-        return known[agent_id]
+        caller = read.agent_id, read.project, read.user
+        known[caller] = known.get(caller) or resolve_policy(snapshot, read)
+        return known[caller]
 
     def readable_rows(self, snapshot: Snapshot, read: ReadScope, project: tuple[str, ...]) -> Mask:
         """Return a read-only mask, shape (size,): the rows that the caller may read, of one project if it is named."""
-        return self._access_masks.mask(self._policy(snapshot, read.agent_id), read.scope, project)
+        return self._access_masks.mask(self._policy(snapshot, read), read.scope, project)
 
     def counted_rows(self, snapshot: Snapshot, read: ReadScope, filters: Filters) -> Counted:
         """Return the rows that the caller may read in the projects of the request; other filters do not count."""
-        policy = self._policy(snapshot, read.agent_id)
+        policy = self._policy(snapshot, read)
         readable = self._access_masks.mask(policy, read.scope, filters.only_project)
         return Counted((policy, read.scope, filters.projects), self.columns.narrow(readable, filters.projects))
 

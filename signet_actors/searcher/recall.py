@@ -260,8 +260,8 @@ def common_words(reader: Reader, snapshot: Snapshot, command: GetCommonWords) ->
 
 
 def scope_key(command: GetCommonWords) -> str:
-    """Return the cache key of a scope: the agent, the scope value and the projects."""
-    return msgspec.json.encode((command.read.agent_id, command.read.scope, command.projects)).decode()
+    """Return the cache key of a scope: what the caller may read, and the projects."""
+    return msgspec.json.encode((command.read, command.projects)).decode()
 
 
 def _changed_common_words(reader: Reader, snapshot: Snapshot, command: Recall) -> CommonWords | None:

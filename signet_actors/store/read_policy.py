@@ -32,23 +32,27 @@ _MEMBERS: Final = "SELECT a.id FROM agents a WHERE a.policy_group = :policy_grou
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The read policy of an agent in one snapshot. ``kind`` is isolated, shared or group."""
+    """What a caller may read in one snapshot. ``kind`` of the agent's policy: isolated, shared or group.
+
+    ``project``, ``user``: as of ``ReadScope``.
+    """
 
     agent_id: str
     kind: str
     members: tuple[str, ...] = ()
+    project: str | None = None
+    user: str | None = None
 
 
-def resolve_policy(view: Reads, agent_id: str) -> Policy:
-    """Return the policy of ``agent_id``. An agent without a row is isolated, except ``default``, which is shared."""
-    row = view.one(_POLICY, {"agent": agent_id})
-    if row is None:
-        return Policy(agent_id, "shared" if agent_id == DEFAULT_AGENT else "isolated")
-    kind, group = row
-    if kind != "group" or group is None:
-        return Policy(agent_id, "isolated" if kind == "group" else kind)
-    members = view.rows(_MEMBERS, {"policy_group": group})
-    return Policy(agent_id, "group", tuple(str(member) for (member,) in members))
+def resolve_policy(view: Reads, read: ReadScope) -> Policy:
+    """Return the policy of the agent. An agent without a row is isolated, except ``default``, which is shared."""
+    row = view.one(_POLICY, {"agent": read.agent_id})
+    kind, group = row or ("shared" if read.agent_id == DEFAULT_AGENT else "isolated", None)
+    members: tuple[str, ...] = ()
+    if kind == "group":
+        kind = "isolated" if group is None else kind
+        members = tuple(str(member) for (member,) in view.rows(_MEMBERS, {"policy_group": group}))
+    return Policy(read.agent_id, kind, members, read.project, read.user)
 
 
 def readable(view: Reads, read: ReadScope) -> tuple[str, dict[str, Any]]:
@@ -56,7 +60,7 @@ def readable(view: Reads, read: ReadScope) -> tuple[str, dict[str, Any]]:
 
     Without a scope, only rows without a scope match. The alias of ``memories`` is ``m``. ``is_deleted`` is not tested.
     """
-    predicate, bindings = readable_in_any_scope(view, read.agent_id)
+    predicate, bindings = readable_in_any_scope(view, read)
     if read.scope is None:
         predicate += " AND m.scope IS NULL"
     else:
@@ -65,15 +69,15 @@ def readable(view: Reads, read: ReadScope) -> tuple[str, dict[str, Any]]:
     return predicate, bindings
 
 
-def readable_in_any_scope(view: Reads, agent_id: str) -> tuple[str, dict[str, Any]]:
-    """Return ``(predicate, bindings)`` of an agent's read policy alone, over the alias ``m`` of ``memories``.
+def readable_in_any_scope(view: Reads, read: ReadScope) -> tuple[str, dict[str, Any]]:
+    """Return ``(predicate, bindings)`` of the read policy alone, over the alias ``m`` of ``memories``.
 
     Used for access by id, and for exports, which must not leave rows out. ``shared`` allows all global memories and the
     agent's own; ``group`` the global memories of agents with the same ``policy_group`` and the agent's own;
-    ``isolated`` only the agent's own. Archived rows are never readable.
+    ``isolated`` only the agent's own; of these, what the limits of the token admit. Archived rows are never readable.
     """
-    policy = resolve_policy(view, agent_id)
-    bindings: dict[str, Any] = {"rp_agent": agent_id}
+    policy = resolve_policy(view, read)
+    bindings: dict[str, Any] = {"rp_agent": policy.agent_id}
     if policy.kind == "shared":
         predicate = "(m.visibility = 'global' OR m.agent_id = :rp_agent)"
     elif policy.kind == "group":
@@ -83,7 +87,12 @@ def readable_in_any_scope(view: Reads, agent_id: str) -> tuple[str, dict[str, An
         predicate = f"((m.visibility = 'global' AND m.agent_id IN ({marks})) OR m.agent_id = :rp_agent)"
     else:
         predicate = "m.agent_id = :rp_agent"
-    return f"{predicate} AND m.visibility <> 'archived'", bindings
+    predicate += " AND m.visibility <> 'archived'"
+    for column, name, limit in (("project", "rp_project", policy.project), ("who", "rp_user", policy.user)):
+        if limit is not None:
+            predicate += f" AND m.{column} = :{name}"
+            bindings[name] = limit
+    return predicate, bindings
 
 
 def matching(dialect: Dialect, filters: Filters) -> tuple[str, dict[str, Any]]:

@@ -14,9 +14,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from signet_actors.domain.extraction.facts import EntityTriple
+from signet_actors.domain.permissions import Role
 from signet_actors.domain.transcripts.turns import Turn, stored_turns
 from signet_actors.domain.written_forms import indexed_beside
+from signet_actors.features.auth_tokens.api import RevokeToken, StoredToken, StoreToken
 from signet_actors.features.session_memories.api import FEEDBACK, FeedbackRequest
 from signet_actors.features.session_scores.api import SessionScore, StoreScore
 from signet_actors.features.skills.api import RECORD, SkillInvocationRequest
@@ -44,6 +48,8 @@ HERE = Path(__file__).parent
 CONFIG = configured(allow_update_delete=True, hints=True)
 COLUMNS = "id, content, type, tags, importance, pinned, agent_id, visibility, scope, is_deleted, version"
 
+TOKENS_AT = "2026-01-01T00:00:00.000Z"
+
 
 def fill(room: PipelineHarness) -> None:
     """Every kind of row that the schema can hold and this release can write."""
@@ -68,6 +74,10 @@ def fill(room: PipelineHarness) -> None:
             room.ask(ForgetMemory(id=memory.id, reason="outdated", principal=people))
         if number == 29:
             room.ask(ForgetMany(targets=(ForgetTarget(memory.id),), reason="for good", principal=people, hard=True))
+    row = StoredToken(id="0a1b2c", kind="token", name="Ada", role=Role.AGENT, agent_id="ada", created_at=TOKENS_AT)
+    room.ask(StoreToken(row=msgspec.structs.replace(row, expires_at=TOKENS_AT)))
+    room.ask(StoreToken(row=msgspec.structs.replace(row, id="0a1b2d", kind="api_key", secret_hash=b"0" * 32)))
+    room.ask(RevokeToken(id="0a1b2d", kind="api_key"))
     room.remember("日本語の記憶 and a café, naïve as it is")
     for name, source in (("one", "golden.md"), ("other", None)):
         parts = tuple(f"Golden part {number}\n\tof the {name} long text." for number in range(3))

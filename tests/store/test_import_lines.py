@@ -9,6 +9,7 @@ import pytest
 
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.leases import LeaseJobs
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Idempotency, Principal
 from signet_actors.protocol.pipeline import ApplyProposals
 from signet_actors.protocol.searcher import ExportMemories
@@ -47,13 +48,15 @@ def outcome(room: StoreRoom, *lines: ImportLine, **more: Any) -> tuple[int, int,
     return done.imported, done.deduped, done.refused
 
 
-def exported(room: StoreRoom, agent: str = "default", **query: Any) -> list[dict[str, Any]]:
+def exported(
+    room: StoreRoom, agent: str = "default", *, scope: str | None = None, **limits: int
+) -> list[dict[str, Any]]:
     """Every line, however many pages it takes."""
     lines: list[dict[str, Any]] = []
     after: int | None = 0
     while after is not None:
         with room.reader.open_snapshot() as view:
-            page, (frame,) = import_export.export(view, ExportMemories(agent_id=agent, after=after, **query))
+            page, (frame,) = import_export.export(view, ExportMemories(ReadScope(agent, scope), after=after, **limits))
         found = [msgspec.json.decode(line) for line in frame.splitlines()]
         assert len(found) == page.count
         lines += found

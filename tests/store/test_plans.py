@@ -87,7 +87,7 @@ def test_queries_of_one_agent_find_rows_by_row_number(room: PipelineHarness) -> 
     with room.reader.open_snapshot() as view:
         asked_for = message_of(LIST_REVIEWS)(caller=Caller(ALONE.agent_id), request=ListReviewsRequest())
         assert [item.current_version for item in reviews_listed(view, asked_for).items] == [1]
-        assert import_export.export(view, ExportMemories("alone"))[0].count == 2
+        assert import_export.export(view, ExportMemories(ReadScope("alone")))[0].count == 2
         similar = embeddings.find_similar(room.reader, view, FindSimilar(target, ALONE))
         transcripts.past(view, ListPastSessions(ALONE, limit=10, chars=100))
         caller = Caller(ALONE.agent_id)

@@ -197,6 +197,12 @@ class LiveDaemon:
     def api(self) -> Client:
         return Client(self)
 
+    @property
+    def owner(self) -> Client:
+        """A client that proves, where a token is needed, that it is of the user that runs the daemon."""
+        file = self.workspace / ".daemon" / "owner-token"
+        return Client(self, {"x-signet-owner-token": file.read_text()} if file.exists() else None)
+
     def agent(self, name: str) -> Client:
         return Client(self, {"x-signet-agent-id": name})
 
@@ -326,7 +332,7 @@ class LiveDaemon:
 
     def every_process(self) -> dict[str, dict[str, Any]]:
         """Return every child by name, as reported by ``/api/status``."""
-        return {actor["name"]: actor for actor in self.api.get("/api/status").ok()["actors"]}
+        return {actor["name"]: actor for actor in self.owner.get("/api/status").ok()["actors"]}
 
     def actors(self) -> dict[str, dict[str, Any]]:
         """Like ``every_process``, without the processes that start only after the daemon has served for a moment."""

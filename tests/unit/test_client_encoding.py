@@ -276,7 +276,7 @@ def test_the_type_of_an_operation_names_its_request_and_its_reply() -> None:
         assert get_args(hint), f"{name} is not declared as Final[Operation[its request, its reply]]"
         (declared,) = get_args(hint)
         request, reply = get_args(declared)
-        expected = operation.replies[200]
+        expected = operation.success
         assert (request, get_origin(reply) if expected is dict else reply) == (operation.request, expected), name
 
 

@@ -403,24 +403,36 @@ def test_documented_and_signet_variables_may_contain_a_key(tmp_path: Path, name:
 
 def test_every_variable_that_may_contain_a_key_is_documented() -> None:
     text = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
-    section = text[text.index("## Keys of providers") : text.index("## What this release")]
+    section = text[text.index("## Keys of providers") : text.index("## Who is served")]
     assert [name for name in KEY_VARIABLES if f"`{name}`" not in section] == []
 
 
-@pytest.mark.parametrize("mode", ["team", "hybrid"])
+@pytest.mark.parametrize("mode", ["local", "team", "hybrid"])
 @pytest.mark.parametrize("text", ["auth: {{mode: {}}}", "authMode: {}"])
-def test_a_mode_that_needs_authentication_is_refused_with_the_reason(tmp_path: Path, text: str, mode: str) -> None:
-    (problem,) = problems(tmp_path, text.format(mode))
-    assert f'"{mode}" is not supported: this release has no authentication' in problem
+def test_each_mode_can_be_configured(tmp_path: Path, text: str, mode: str) -> None:
+    assert load(tmp_path, text.format(mode)).config.auth.mode == mode
 
 
+OTHER_ADDRESSES = ["0.0.0.0", "192.168.1.4", "::", "fe80::1", "signet.example", "127.0.0.1.nip.io", "127.1"]
+
+
+@pytest.mark.parametrize("host", OTHER_ADDRESSES)
 @pytest.mark.parametrize(
-    "host", ["0.0.0.0", "192.168.1.4", "::", "fe80::1", "signet.example", "127.0.0.1.nip.io", "127.1"]
+    "others", ["", "auth: {mode: team}\n", "auth: {mode: hybrid}\n", "gateway: {trustedProxies: ['10.0.0.2']}\n"]
 )
-def test_a_bind_address_that_is_not_loopback_is_refused_with_the_reason(tmp_path: Path, host: str) -> None:
-    (problem,) = problems(tmp_path, f"gateway: {{host: '{host}'}}")
+def test_an_address_that_others_reach_needs_tokens_and_a_proxy(tmp_path: Path, host: str, others: str) -> None:
+    text = others.replace("{trustedProxies", f"{{host: '{host}', trustedProxies")
+    (problem,) = problems(tmp_path, text if "gateway" in text else f"{text}gateway: {{host: '{host}'}}")
     assert problem.startswith(f'agent.yaml: gateway.host: "{host}" is not a loopback address')
-    assert "this release has no authentication" in problem
+    assert "set auth.mode to team, let a proxy end TLS, and name its address in gateway.trustedProxies" in problem
+
+
+@pytest.mark.parametrize("host", OTHER_ADDRESSES)
+def test_an_address_that_others_reach_is_accepted_with_both(tmp_path: Path, host: str) -> None:
+    text = f"auth: {{mode: team}}\ngateway: {{host: '{host}', trustedProxies: ['10.0.0.2', '::1']}}"
+    assert load(tmp_path, text).config.gateway.host == host
+    (problem,) = problems(tmp_path, text.replace("10.0.0.2", "10.0.0"))
+    assert '"10.0.0" is not an IP address' in problem
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.53", "::1", "localhost", "::ffff:127.0.0.1"])

@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, UnsetType
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped, SecretRule, Text
 from signet_actors.operations.hooks import HookOutcome
-from signet_actors.operations.operation import EXAMPLE_SESSION, Effect, Operation
+from signet_actors.operations.operation import BY_AGENT, EXAMPLE_SESSION, Effect, Operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.request_fields import CallerFields, LongText
 from signet_actors.operations.transcripts import OwnAgent, SessionEndRequest
@@ -193,6 +193,7 @@ LIST: Final[Operation[ProjectCheckpointsRequest, CheckpointsReply]] = Operation(
     example={"project": "/home/you/shop", "limit": 1},
     replies={200: CheckpointsReply, 400: Problem, 403: Problem, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
     served_by="searcher",
     owner_only=True,
 )
@@ -206,6 +207,7 @@ LIST_SESSION: Final[Operation[SessionCheckpointsRequest, CheckpointsReply]] = Op
     example={"key": EXAMPLE_SESSION},
     replies={200: CheckpointsReply, 403: Problem, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
     served_by="searcher",
     owner_only=True,
 )
@@ -224,6 +226,7 @@ MAKE: Final[Operation[MakeCheckpointRequest, MakeCheckpointReply]] = Operation(
     },
     replies={200: MakeCheckpointReply, 403: Problem, **CHANGE_PROBLEMS},
     permission=Permission.REMEMBER,
+    scoped_by=BY_AGENT,
     served_by="writer",
     effect=Effect.OTHER,
     keyed=False,
@@ -244,6 +247,7 @@ KEEP: Final[Operation[SessionEndRequest, KeepCheckpointReply]] = Operation(
     },
     replies={200: KeepCheckpointReply, 403: Problem, **CHANGE_PROBLEMS},
     permission=Permission.REMEMBER,
+    scoped_by=BY_AGENT,
     served_by="writer",
     effect=Effect.OTHER,
     keyed=False,

@@ -87,7 +87,7 @@ def of_session(snapshot: Snapshot, asked: Asked[api.SessionCheckpointsRequest]) 
 
 
 def _listed(snapshot: Snapshot, asked: Asked[Any], condition: str, value: str | None) -> api.CheckpointsReply:
-    policy = readable_in_any_scope(snapshot, asked.caller.agent_id)
+    policy = readable_in_any_scope(snapshot, asked.caller.read)
     where, bindings = conjunction((condition, {"value": value}), policy)
     rows = snapshot.rows(_LIST.format(where), {**bindings, "limit": asked.request.limit})
     return api.CheckpointsReply([api.Checkpoint(*row) for row in rows], len(rows))

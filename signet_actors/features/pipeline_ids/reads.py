@@ -50,7 +50,7 @@ _PAGE = "{} ORDER BY 1 LIMIT :limit"
 def found(snapshot: Snapshot, asked: Asked[FindPipelineIdsRequest]) -> PipelineIdsReply:
     """Return readable runs, jobs, dead jobs or proposals for review whose ids begin with the prefix, by id."""
     request = asked.request
-    policy, bindings = readable_in_any_scope(snapshot, asked.caller.agent_id)
+    policy, bindings = readable_in_any_scope(snapshot, asked.caller.read)
     bindings |= {"first": request.prefix, "last": request.prefix + _HIGHEST_CHARACTER, "limit": request.limit}
     rows = snapshot.rows(_PAGE.format(_BY_KIND[request.kind].format(policy=policy)), bindings)
     return PipelineIdsReply([PipelineIdReport(*row) for row in rows])

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import BY_AGENT, BY_ALL, Effect, Operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.request_fields import AgentFields, CallerFields, LongText, Offset, SelectionText
 
@@ -116,6 +116,7 @@ LIST_REVIEWS: Final[Operation[ListReviewsRequest, ReviewListReply]] = Operation(
     example={"state": "pending", "limit": 20},
     replies={200: ReviewListReply, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_ALL,
     served_by="searcher",
 )
 APPROVE: Final[Operation[ReviewRequest, ReviewReply]] = Operation(
@@ -128,6 +129,7 @@ APPROVE: Final[Operation[ReviewRequest, ReviewReply]] = Operation(
     example={"id": "0b0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50", "reason": "checked"},
     replies={200: ReviewReply, **_DECISION_PROBLEMS},
     permission=Permission.MODIFY,
+    scoped_by=BY_AGENT,
     served_by="writer",
     effect=Effect.MEMORIES,
     rate="modify",
@@ -146,6 +148,7 @@ REJECT: Final[Operation[ReviewRequest, ReviewReply]] = Operation(
     example={"id": "0b0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50", "reason": "not true"},
     replies={200: ReviewReply, **_DECISION_PROBLEMS},
     permission=Permission.MODIFY,
+    scoped_by=BY_AGENT,
     served_by="writer",
     effect=Effect.OTHER,
     rate="modify",

@@ -8,7 +8,6 @@ import msgspec
 
 from signet_actors.errors import InvalidRequest
 from signet_actors.features.reviews.api import LIST_REVIEWS, ListReviewsRequest, ReviewListReply, ReviewReport
-from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable
@@ -44,7 +43,7 @@ def listed(snapshot: Snapshot, asked: Asked[ListReviewsRequest]) -> ReviewListRe
     page, dialect = asked.request, snapshot.dialect
     if page.state not in _IN_STATE:
         raise InvalidRequest(f"unknown review state {page.state!r}", field="state")
-    policy = readable(snapshot, ReadScope(asked.caller.agent_id, asked.caller.scope))
+    policy = readable(snapshot, asked.caller.read)
     where, bindings = conjunction((_IN_STATE[page.state], {}), policy)
     rows = snapshot.rows(_PAGE.format(where), {**bindings, "limit": page.limit, "offset": page.offset})
     items = [filled(ReviewReport, row) for row in rows]

@@ -12,7 +12,6 @@ from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.errors import NotFound
 from signet_actors.features.runs import api
 from signet_actors.operations.request_fields import AgentFields
-from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope
@@ -44,17 +43,17 @@ def list_runs(snapshot: Snapshot, asked: Asked[api.ListRunsRequest]) -> api.RunL
     """Return a page of the runs over readable memories, newest first; with an id, of that memory in any scope."""
     page, caller = asked.request, asked.caller
     if page.memory_id is None:
-        where, bindings = readable(snapshot, ReadScope(caller.agent_id, caller.scope))
+        where, bindings = readable(snapshot, caller.read)
     else:
         of_one = ("r.memory_id = :memory", {"memory": page.memory_id})
-        where, bindings = conjunction(of_one, readable_in_any_scope(snapshot, caller.agent_id))
+        where, bindings = conjunction(of_one, readable_in_any_scope(snapshot, caller.read))
     rows = snapshot.rows(_PAGE.format(where), {**bindings, "limit": page.limit, "offset": page.offset})
     return api.RunListReply([_run(row) for row in rows])
 
 
 def get_run(snapshot: Snapshot, asked: Asked[AgentFields]) -> api.RunReply:
     """Return the run with this id or of the job with this id, if the caller may read its memory in any scope."""
-    policy = readable_in_any_scope(snapshot, asked.caller.agent_id)
+    policy = readable_in_any_scope(snapshot, asked.caller.read)
     where, bindings = conjunction(("r.id = :id OR r.job_id = :id", {"id": asked.caller.path["run"]}), policy)
     row = snapshot.one(_ONE.format(where), bindings)
     if row is None:

@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped, JsonObject
-from signet_actors.operations.operation import EXAMPLE_MEMORY, Effect, Operation, Tool
+from signet_actors.operations.operation import BY_AGENT, EXAMPLE_MEMORY, Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import Offset, Ratings, not_yet
 from signet_actors.operations.transcripts import OwnAgent, Session
@@ -112,6 +112,7 @@ FEEDBACK: Final[Operation[FeedbackRequest, FeedbackReply]] = Operation(
     example={"sessionKey": "s-1", "feedback": {EXAMPLE_MEMORY: 0.8}},
     replies={200: FeedbackReply, **PROBLEMS},
     permission=Permission.REMEMBER,
+    scoped_by=BY_AGENT,
     served_by="writer",
     needs_offers=True,
     effect=Effect.OTHER,
@@ -140,6 +141,7 @@ SESSION_MEMORIES: Final[Operation[ListSessionMemoriesRequest, SessionMemoriesRep
     replies={200: SessionMemoriesReply, 404: Problem, **PROBLEMS},
     owner_only=True,
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
     served_by="searcher",
     needs_offers=True,
     description="Each hook and recall of a session offers memories; `metrics` counts those that were shown, searched "

@@ -34,7 +34,7 @@ def listed(snapshot: Snapshot, asked: Asked[api.ListSessionMemoriesRequest]) -> 
     """Return a page in the order in which the session was offered the memories, and the metrics of all of them."""
     page, agent_id, session_key = asked.request, asked.caller.agent_id, asked.caller.session_key or ""
     where, bindings = conjunction(
-        (_OWN, {"session_key": session_key, "agent_id": agent_id}), readable_in_any_scope(snapshot, agent_id)
+        (_OWN, {"session_key": session_key, "agent_id": agent_id}), readable_in_any_scope(snapshot, asked.caller.read)
     )
     counts = snapshot.one(_METRICS.format(where), bindings)
     assert counts is not None, "an aggregate has one row"

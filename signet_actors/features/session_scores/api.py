@@ -13,7 +13,7 @@ from msgspec import Meta
 from signet_actors.domain.jobs import SCORE_SESSION
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped, SecretRule, Text
-from signet_actors.operations.operation import Operation
+from signet_actors.operations.operation import BY_AGENT, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.transcripts import OwnAgent
 from signet_actors.protocol.leases import JobReport
@@ -137,6 +137,7 @@ CONTINUITY: Final[Operation[ContinuityRequest, ContinuityReply]] = Operation(
     example={"limit": 10},
     replies={200: ContinuityReply, 403: Problem, **PROBLEMS},
     permission=Permission.ANALYTICS,
+    scoped_by=BY_AGENT,
     served_by="searcher",
     owner_only=True,
 )
@@ -150,6 +151,7 @@ LATEST: Final[Operation[LatestContinuityRequest, LatestContinuityReply]] = Opera
     example={},
     replies={200: LatestContinuityReply, 403: Problem, **PROBLEMS},
     permission=Permission.ANALYTICS,
+    scoped_by=BY_AGENT,
     served_by="searcher",
     owner_only=True,
 )

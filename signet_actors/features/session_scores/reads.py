@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from signet_actors.features.session_scores import api
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import readable_in_any_scope
@@ -57,7 +58,7 @@ def latest(snapshot: Snapshot, asked: Asked[api.LatestContinuityRequest]) -> api
 
 def shown(snapshot: Snapshot, query: api.FindShown) -> api.ShownMemories:
     """Return the memories of the best ranks that the session was shown, and the number of all."""
-    policy, bindings = readable_in_any_scope(snapshot, query.agent_id)
+    policy, bindings = readable_in_any_scope(snapshot, ReadScope(query.agent_id))
     bindings |= msgspec.structs.asdict(query)
     rows = snapshot.rows(_BEST.format("m.id, substr(m.content, 1, :chars)", policy), bindings)
     count = snapshot.value(_SHOWN.format("count(*)", policy), bindings)

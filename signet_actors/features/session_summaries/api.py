@@ -24,7 +24,7 @@ from signet_actors.operations.field_types import (
     SecretRule,
     Text,
 )
-from signet_actors.operations.operation import EXAMPLE_MEMORY, Operation
+from signet_actors.operations.operation import BY_AGENT, EXAMPLE_MEMORY, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import Offset
 from signet_actors.operations.transcripts import OwnAgent
@@ -187,6 +187,7 @@ LIST: Final[Operation[ListSummariesRequest, SummariesReply]] = Operation(
     example={"limit": 10},
     replies={200: SummariesReply, 403: Problem, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
     served_by="searcher",
     owner_only=True,
 )
@@ -201,6 +202,7 @@ EXPAND: Final[Operation[ExpandSummaryRequest, ExpandSummaryReply]] = Operation(
     example={"id": EXAMPLE_MEMORY},
     replies={200: ExpandSummaryReply, 403: Problem, 404: Problem, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
     served_by="searcher",
     owner_only=True,
 )

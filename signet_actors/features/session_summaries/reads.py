@@ -59,21 +59,21 @@ def listed(snapshot: Snapshot, asked: Asked[api.ListSummariesRequest]) -> api.Su
     if page.depth:
         return api.SummariesReply(summaries=[], total=0)
     project = ("1 = 1", {}) if page.project is None else in_project(page.project)
-    where, bindings = conjunction(_LIVE, project, readable_in_any_scope(snapshot, asked.caller.agent_id))
+    where, bindings = conjunction(_LIVE, project, readable_in_any_scope(snapshot, asked.caller.read))
     rows = snapshot.rows(_PAGE.format(where), {**bindings, "limit": page.limit, "offset": page.offset})
     total = int(snapshot.value(_COUNT.format(where), bindings))
     return api.SummariesReply([api.Summary(**_members(row)) for row in rows], total)
 
 
 def dated(snapshot: Snapshot, query: api.FindDated) -> api.DatedSummaries:
-    where, bindings = conjunction(_LIVE, readable_in_any_scope(snapshot, query.agent_id))
+    where, bindings = conjunction(_LIVE, readable_in_any_scope(snapshot, ReadScope(query.agent_id)))
     rows = snapshot.rows(_DATED.format(where), {**bindings, "limit": query.limit, "chars": query.chars})
     return api.DatedSummaries([DatedMemory(*row) for row in rows])
 
 
 def expand(snapshot: Snapshot, asked: Asked[api.ExpandSummaryRequest]) -> api.ExpandSummaryReply:
     """Return a summary with the memories made from it, and the beginning of its transcript."""
-    memory_id, policy = asked.request.id, readable_in_any_scope(snapshot, asked.caller.agent_id)
+    memory_id, policy = asked.request.id, readable_in_any_scope(snapshot, asked.caller.read)
     where, bindings = conjunction(("s.memory_id = :id", {"id": memory_id}), _LIVE, policy)
     row = snapshot.one(_ONE.format(where), bindings)
     if row is None:
@@ -93,7 +93,7 @@ def _transcript(
 ) -> api.TranscriptExcerpt | UnsetType:
     """Return the beginning of the transcript, if it is that of the agent whose session was summarized."""
     chars = asked.request.transcript_char_limit
-    found = readable_transcript(snapshot, node.session_key, ReadScope(asked.caller.agent_id))
+    found = readable_transcript(snapshot, node.session_key, asked.caller.read)
     if found is None or found[1].agent_id != node.agent_id:
         return UNSET
     seq, transcript = found

@@ -15,7 +15,7 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.operations.field_types import Clamped, SecretRule, Text
 from signet_actors.operations.hooks import HookFields, HookOutcome
-from signet_actors.operations.operation import OWNERS_SESSION, Effect, Hook, Operation
+from signet_actors.operations.operation import BY_AGENT, OWNERS_SESSION, Effect, Hook, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import Offset
 from signet_actors.operations.transcripts import OwnAgent, Session
@@ -110,6 +110,7 @@ RECORD: Final[Operation[SkillInvocationRequest, SkillInvocationReply]] = Operati
     replies={200: SkillInvocationReply, 400: Problem, **PROBLEMS},
     owner_parts=OWNERS_SESSION,
     permission=Permission.REMEMBER,
+    scoped_by=BY_AGENT,
     served_by="writer",
     effect=Effect.OTHER,
     lenient=True,
@@ -125,6 +126,7 @@ LIST: Final[Operation[ListSkillsRequest, ListSkillsReply]] = Operation(
     example={"limit": 10},
     replies={200: ListSkillsReply, **PROBLEMS},
     permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
     served_by="searcher",
 )
 OPERATIONS: Final = (RECORD, LIST)

@@ -60,11 +60,16 @@ _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::
 
 @dataclass(frozen=True, slots=True)
 class GuardPolicy:
-    """Served host names: lower-case ``names``, with ``port`` or none, and ``exact`` ones as configured."""
+    """Served host names: lower-case ``names``, with ``port`` or none, and ``exact`` ones as configured.
+
+    ``is_local``: only this machine is served. ``proxies``: the addresses from which requests of others may come.
+    """
 
     port: int
     names: frozenset[str]
     exact: frozenset[str]
+    is_local: bool = True
+    proxies: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,9 @@ class GuardRejection:
     status: int
 
 
-def guard_policy(port: int, allowed_hosts: Iterable[str]) -> GuardPolicy:
+def guard_policy(
+    port: int, allowed_hosts: Iterable[str], *, is_local: bool = True, proxies: Iterable[str] = ()
+) -> GuardPolicy:
     """Return the policy for a listener on ``port``. An allowed host may include its own port (for a port-forward)."""
     names, exact = set(LOCAL_NAMES), set()
     for entry in allowed_hosts:
@@ -86,7 +93,9 @@ def guard_policy(port: int, allowed_hosts: Iterable[str]) -> GuardPolicy:
             exact.add(host)
         elif match:
             names.add(host)
-    return GuardPolicy(port=port, names=frozenset(names), exact=frozenset(exact))
+    return GuardPolicy(
+        port=port, names=frozenset(names), exact=frozenset(exact), is_local=is_local, proxies=frozenset(proxies)
+    )
 
 
 def served_uids(users: Iterable[str], unknown: Callable[[str], None]) -> frozenset[int] | None:
@@ -104,13 +113,21 @@ def served_uids(users: Iterable[str], unknown: Callable[[str], None]) -> frozens
 
 def check_request(policy: GuardPolicy, method: str, headers: Headers, peer: str | None) -> GuardRejection | None:
     """Return None if the request may be served. Header names must be lower-case. Ignores path, query and body."""
-    if not _is_loopback(peer):
-        return _forbidden("In local mode only requests from this machine are accepted")
+    if not is_loopback(peer) and peer not in policy.proxies:
+        return _forbidden(
+            "In local mode only requests from this machine are accepted"
+            if policy.is_local
+            else "Requests of other machines are accepted only through a proxy that gateway.trustedProxies names"
+        )
     seen: dict[bytes, bytes] = {}
     browser = False
     for name, value in headers:
-        if name in PROXY_HEADERS or name.startswith(PROXY_PREFIX):
-            return _forbidden("In local mode requests through a proxy are refused")
+        if (name in PROXY_HEADERS or name.startswith(PROXY_PREFIX)) and peer not in policy.proxies:
+            return _forbidden(
+                "In local mode requests through a proxy are refused"
+                if policy.is_local
+                else "Requests through a proxy are accepted only if gateway.trustedProxies names its address"
+            )
         if name.startswith(BROWSER_PREFIX) or name == b"origin":
             browser = browser or (name, value) != NODE_FETCH
             if name in seen:
@@ -124,7 +141,12 @@ def check_request(policy: GuardPolicy, method: str, headers: Headers, peer: str 
     rejection = _check_host(policy, seen.get(b"host"))
     if rejection is not None or not browser:
         return rejection
-    return _check_browser(method, seen)
+    return _check_browser(method, seen, ("http", "https") if policy.proxies else ("http",))
+
+
+def is_from_proxy(headers: Headers) -> bool:
+    """Return whether a header says that a proxy has passed the request on."""
+    return any(name in PROXY_HEADERS or name.startswith(PROXY_PREFIX) for name, _ in headers)
 
 
 def has_body(headers: Headers) -> bool:
@@ -159,10 +181,11 @@ def _check_host(policy: GuardPolicy, raw: bytes | None) -> GuardRejection | None
     return _misdirected("The host name in the Host header is not allowed; add it to gateway.allowedHosts")
 
 
-def _check_browser(method: str, seen: dict[bytes, bytes]) -> GuardRejection | None:
+def _check_browser(method: str, seen: dict[bytes, bytes], schemes: tuple[str, ...]) -> GuardRejection | None:
     """Return None if a browser's request comes from our own page or the address bar, and its body, if any, is JSON."""
     origin = seen.get(b"origin")
-    if origin is not None and origin.strip().lower() != b"http://" + seen[b"host"].strip().lower():
+    own = [scheme.encode() + b"://" + seen[b"host"].strip().lower() for scheme in schemes]
+    if origin is not None and origin.strip().lower() not in own:
         return _forbidden("Requests from other web origins are refused")
     site = seen.get(b"sec-fetch-site")
     if site is not None:
@@ -177,7 +200,8 @@ def _check_browser(method: str, seen: dict[bytes, bytes]) -> GuardRejection | No
 
 
 @functools.lru_cache(maxsize=64)
-def _is_loopback(peer: str | None) -> bool:
+def is_loopback(peer: str | None) -> bool:
+    """Return whether the peer has an address of this machine."""
     if peer is None:
         return False
     try:

@@ -1,7 +1,8 @@
-"""Two secrets of the workspace, each created once and readable by its owner only.
+"""Secrets of the workspace, each created once and readable by its owner only.
 
-``.daemon/secret``: the key that signs confirm tokens, 32 random bytes. ``.daemon/owner-token``: the token that
-``gateway.requireOwner`` requires, in hexadecimal so that a person can copy it.
+``.daemon/secret``: the key that signs confirm tokens, 32 random bytes. ``.daemon/token-secret``: the same for tokens.
+``.daemon/owner-token``: the token that ``gateway.requireOwner`` requires and that makes its bearer an administrator
+where tokens are needed, in hexadecimal so that a person can copy it.
 
 Source: docs/decisions.md 28, 42; docs/security.md "Where the specification is unsafe" (keys and tokens).
 """
@@ -23,9 +24,10 @@ KEY_BYTES = 32
 def signing_key(path: Path) -> bytes:
     """Return the key in ``path``; create it first if it does not exist, or is damaged, or was not private.
 
-    A new key costs nothing but the confirm tokens of the last minutes; a copy of the workspace by a medium without
-    modes makes the old one readable. No reader sees an incomplete key: it is written to a temporary file and linked
-    into place, and the first link wins. Raises ``ConfigError`` or ``OSError`` if the file cannot be replaced.
+    A new key ends what the old one has signed: confirm tokens of the last minutes, or all tokens. A copy of the
+    workspace by a medium without modes makes the old one readable. No reader sees an incomplete key: it is written to a
+    temporary file and linked into place, and the first link wins. Raises ``ConfigError`` or ``OSError`` if the file
+    cannot be replaced.
     """
     if os.path.lexists(path):
         try:

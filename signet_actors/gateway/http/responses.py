@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import UNSET
 
-from signet_actors.errors import HTTP_STATUS, ErrorCode, MutationsFrozen, SignetError
+from signet_actors.errors import HTTP_STATUS, ErrorCode, MutationsFrozen, RateLimited, SignetError
 from signet_actors.gateway.http.route import HttpResponse
 from signet_actors.operations.headers import WARNINGS_HEADER
 from signet_actors.operations.problem import Problem
@@ -113,6 +113,7 @@ def error_response(error: SignetError) -> EncodedResponse:
         error.detail,
         field=error.field,
         retry_after_ms=error.retry_after_ms,
+        tells_wait=isinstance(error, RateLimited),
     )
 
 
@@ -124,14 +125,21 @@ def problem(
     field: str | None = None,
     retry_after_ms: int | None = None,
     headers: Mapping[str, str] | None = None,
+    tells_wait: bool = False,
 ) -> EncodedResponse:
-    """Encode an error response; a 503 gets a Retry-After in whole seconds, at least one."""
+    """Encode an error response; a 503 gets a Retry-After in whole seconds, at least one.
+
+    ``tells_wait``: the body, too, tells when a retry is possible, in milliseconds.
+    """
     extra = dict(headers or {})
     if retry_after_ms is None and status == 503:
         retry_after_ms = _usual_wait_ms(code)
     if retry_after_ms is not None:
         extra["retry-after"] = _seconds(retry_after_ms)
-    body = Problem(error=detail, code=code.value, field=UNSET if field is None else field)
+    if status == HTTP_STATUS[ErrorCode.UNAUTHORIZED]:
+        extra["www-authenticate"] = "Bearer"
+    wait_ms = UNSET if retry_after_ms is None or not tells_wait else retry_after_ms
+    body = Problem(error=detail, code=code.value, field=UNSET if field is None else field, retry_after=wait_ms)
     return EncodedResponse(status, extra, encode_json(body), code=code)
 
 

@@ -14,7 +14,7 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Final, Generic, TypeVar, cast
 
 import msgspec
@@ -27,13 +27,15 @@ from signet_actors.domain.session_keys import DEFAULT_AGENT, agent_from_session_
 from signet_actors.domain.temporal.intent import Intent
 from signet_actors.errors import ErrorCode, InvalidRequest, MutationsFrozen, SignetError
 from signet_actors.features.runs.api import UNDO_RUN
+from signet_actors.gateway.auth.identity import LOCAL, Forbidden, Identity
+from signet_actors.gateway.auth.token_limits import own_sessions, within_limits
 from signet_actors.gateway.http.memory_ids import FullIds, full_ids
 from signet_actors.gateway.ingest import FieldRedactor, redacted
 from signet_actors.gateway.state import GatewayState
-from signet_actors.operations.field_types import MAX_NAME_CHARS
+from signet_actors.operations.field_types import MAX_NAME_CHARS, CallerField
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.request_fields import FilterFields
-from signet_actors.operations.request_reader import body_warnings, read_request
+from signet_actors.operations.request_reader import body_warnings, read_request, request_fields
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.message import Idempotency, KeyedRequest, Principal, Request, message_of
 from signet_actors.protocol.pipeline import ApproveProposal
@@ -124,7 +126,7 @@ class Call(Generic[RequestT]):
     ``is_chosen``: whether hooks work in the directory that the request names, None if it names none.
     ``directory``: the first directory that the request names, as it is spelled there.
     ``former_project``: the directory as the caller spells it, if that is not its project: older memories have it.
-    ``intents``: what was found of the times that queries name; see ``query_intent``.
+    ``intents``: what was found of the times that queries name; see ``query_intent``. ``identity``: who calls.
     """
 
     state: GatewayState
@@ -149,6 +151,7 @@ class Call(Generic[RequestT]):
     directory: str | None = field(default=None, init=False)
     former_project: str | None = field(default=None, init=False)
     intents: dict[tuple[str | None, ...], Intent | None] = field(default_factory=dict, init=False)
+    identity: Identity = LOCAL
     _is_owner: bool | None = field(default=None, init=False)
 
     @cached_property
@@ -164,12 +167,13 @@ class Call(Generic[RequestT]):
     @cached_property
     def read(self) -> ReadScope:
         """What the caller may read. Raises InvalidRequest."""
-        scope = self.body.get("scope", self.query.get("scope"))
+        scope = self.body.get("scope", self.query.get("scope")) if _reads_scope(self.route.operation) else None
         if scope is not None and not isinstance(scope, str):
             raise InvalidRequest("scope must be a string", field="scope")
         if scope and (len(scope) > MAX_NAME_CHARS or "\0" in scope):
             raise InvalidRequest(f"scope must be at most {MAX_NAME_CHARS} characters without NUL", field="scope")
-        return ReadScope(agent_id=self.agent_id, scope=scope or None)
+        limits = self.identity.scope
+        return ReadScope(agent_id=self.agent_id, scope=scope or None, project=limits.project, user=limits.user)
 
     @cached_property
     def idempotency(self) -> Idempotency | None:
@@ -182,7 +186,8 @@ class Call(Generic[RequestT]):
             return None
         if len(key) > 200:
             raise InvalidRequest("Idempotency-Key must be at most 200 characters", field="Idempotency-Key")
-        owner = f"{self.named_principal(self.body).changed_by}\0{self.named_agent(self.body)}"  # neither contains a NUL
+        names = self.identity.id, self.named_principal(self.body).changed_by, self.named_agent(self.body)
+        owner = "\0".join(names)  # none contains a NUL
         path = self.route.path
         for name, value in self.path.items():
             path = path.replace("{" + name + "}", value)
@@ -273,8 +278,15 @@ class Call(Generic[RequestT]):
         self.after_response.append(lambda sent: action() if sent else None)
 
     async def is_owner(self) -> bool:
-        """Return whether the caller is the user that runs the daemon; a warning tells others what is left out."""
+        """Return whether the caller may have everything; a warning tells others what is left out.
+
+        That is the user that runs the daemon, and the bearer of a token that is not limited to a project or a user.
+        """
         operation = self.route.operation
+        if self._is_owner is None and self.identity.role is not None:
+            self._is_owner = not self.identity.is_limited_to_memories
+            if not self._is_owner and operation.owner_parts:
+                self.warnings.append(f"Left out: {operation.owner_parts}. The token is limited to a project or a user")
         if self._is_owner is None:
             self._is_owner = operation.owner_only or self.require_owner is not None
             try:
@@ -349,7 +361,7 @@ class Call(Generic[RequestT]):
         return value
 
     def named_principal(self, body: Mapping[str, Any]) -> Principal:
-        """Return the principal; x-signet-actor takes precedence over the ``changed_by`` of ``body``.
+        """Return the principal: the bearer of a token, else x-signet-actor, else the ``changed_by`` of ``body``.
 
         For the audit trail, each value must be a line of at most ``MAX_PRINCIPAL_CHARS``. Raises InvalidRequest.
 
@@ -359,8 +371,8 @@ class Call(Generic[RequestT]):
         claimed = _line(snake, "changed_by") if snake else _line(camel, "changedBy") if camel else None
         actor_type = self.headers.get("x-signet-actor-type", "operator").strip().lower()
         return Principal(
-            changed_by=self._line("x-signet-actor") or claimed or "daemon",
-            actor_type=actor_type if actor_type in ACTOR_TYPES else "operator",
+            changed_by=self.identity.name or self._line("x-signet-actor") or claimed or "daemon",
+            actor_type=self.identity.actor_type(actor_type if actor_type in ACTOR_TYPES else "operator"),
             session_id=self._line("x-signet-session-id"),
             request_id=self._line("x-signet-request-id"),
         )
@@ -392,7 +404,11 @@ class Call(Generic[RequestT]):
 
     def _named_agent(self, body: Mapping[str, Any]) -> tuple[str, str] | None:
         in_fields = _first_text(_AGENT_FIELDS, body, self.query)
-        return in_fields or _first_text(("x-signet-agent-id",), self.headers)
+        named = in_fields or _first_text(("x-signet-agent-id",), self.headers)
+        only = self.identity.scope.agent
+        if only is not None and named is not None and named[1].strip() != only:
+            raise Forbidden(f"scope restricted to agent '{only}'")
+        return named if only is None else ("agentId", only)
 
     def _find_agent(self, body: Mapping[str, Any]) -> tuple[str, str]:
         """Return the field or header that names the agent, and the name. Every field is checked, also an unused one."""
@@ -417,6 +433,13 @@ def decode_json(raw: bytes) -> Any:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise InvalidRequest("Invalid JSON body") from error
+
+
+@cache
+def _reads_scope(operation: Operation[Any]) -> bool:
+    """Return whether ``scope`` is that of memories, not of a token."""
+    request: type[msgspec.Struct] = operation.request
+    return all(isinstance(each.type, CallerField) for each in request_fields(request) if each.name == "scope")
 
 
 @lru_cache(maxsize=1024)
@@ -459,6 +482,9 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
     async def endpoint(call: Call[RequestT]) -> HttpResponse:
         if in_json:
             call.body = call.json_object(required=operation.body_required)
+        if (agent := call.identity.scope.agent) is not None:
+            call.headers, call.path = own_sessions(call.headers, agent), own_sessions(call.path, agent)
+            call.query, call.body = own_sessions(call.query, agent), own_sessions(call.body, agent)
         if lenient:
             call.ignore_invalid_names()
         elif has_effect:
@@ -479,6 +505,8 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
             call.redactions = redactor.redactions
         if directories:
             await _replace_directories(call, directories)
+        if call.identity.is_limited_to_memories:
+            call.request = within_limits(call.request, call.identity.scope)
         if operation.memory_ids:
             await _name_in_full(call, operation)
         return await handler(call)

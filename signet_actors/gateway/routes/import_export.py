@@ -195,7 +195,7 @@ async def export_memories(call: Call[api.ExportRequest]) -> HttpResponse:
     """Return a page of the readable memories, oldest first; the first one starts with the header line."""
     after = call.request.after
     page, frames = await call.state.bus.ask_searcher(
-        ExportMemories(agent_id=call.read.agent_id, scope=call.read.scope, after=after, limit=call.request.limit),
+        ExportMemories(call.read, after=after, limit=call.request.limit),
         trace_id=call.trace_id,
     )
     head = b"" if after else msgspec.json.encode(api.ExportHeader()) + b"\n"

@@ -19,7 +19,7 @@ def export(snapshot: Snapshot, query: ExportMemories) -> tuple[MemoriesExported,
     lines: list[bytes] = []
     after: int | None = query.after
     size = 0
-    for seq, line in lines_after(snapshot, query.agent_id, query.scope, query.after, query.limit):
+    for seq, line in lines_after(snapshot, query.read, query.after, query.limit):
         after = seq
         lines.append(_encode(line) + b"\n")
         size += len(lines[-1])

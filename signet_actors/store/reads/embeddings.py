@@ -49,7 +49,7 @@ class StoredVector(NamedTuple):
 
 def newest_vector(snapshot: Snapshot, memory_id: str, read: ReadScope) -> StoredVector | None:
     """Return the vector of a live memory, in any scope; None if it is missing, not readable or not embedded."""
-    policy = readable_in_any_scope(snapshot, read.agent_id)
+    policy = readable_in_any_scope(snapshot, read)
     where, bindings = conjunction(("m.id = :id AND m.is_deleted = 0", {"id": memory_id}), policy)
     row = snapshot.one(_ONE.format(where), bindings)
     return None if row is None else StoredVector(*row)

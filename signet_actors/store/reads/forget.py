@@ -52,7 +52,7 @@ def selected(
     ``count_up_to``; if ``limit`` is larger, it is the number of returned memories.
     """
     in_any_scope = ids and read.scope is None
-    visible = readable_in_any_scope(snapshot, read.agent_id) if in_any_scope else readable(snapshot, read)
+    visible = readable_in_any_scope(snapshot, read) if in_any_scope else readable(snapshot, read)
     parts = [("m.is_deleted = 0", {}), visible, matching(snapshot.dialect, filters)]
     if ids:
         named = {f"id_{index}": memory_id for index, memory_id in enumerate(ids)}

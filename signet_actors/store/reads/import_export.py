@@ -25,17 +25,12 @@ _TIMES = (
 )
 
 
-def lines_after(
-    snapshot: Snapshot, agent_id: str, scope: str | None, after: int, limit: int
-) -> Iterator[tuple[int, MemoryLine]]:
+def lines_after(snapshot: Snapshot, read: ReadScope, after: int, limit: int) -> Iterator[tuple[int, MemoryLine]]:
     """Yield ``(memories.seq, line)`` of the live, readable memories after ``after``, at most ``limit``, in this order.
 
     Without a scope, memories of all scopes. Few rows are read ahead, so the caller may stop at any line.
     """
-    if scope is None:
-        policy = readable_in_any_scope(snapshot, agent_id)
-    else:
-        policy = readable(snapshot, ReadScope(agent_id=agent_id, scope=scope))
+    policy = (readable_in_any_scope if read.scope is None else readable)(snapshot, read)
     where, bindings = conjunction((_LIVE_AFTER, {}), policy)
     sql = _AFTER.format(where)
     while limit > 0:

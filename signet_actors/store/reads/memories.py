@@ -64,7 +64,7 @@ def deleted_page(snapshot: Snapshot, read: ReadScope, filters: Filters, page: Pa
 
 def readable_by_id(snapshot: Snapshot, memory_id: str, read: ReadScope, *, include_deleted: bool) -> Memory | None:
     """Return the memory, in any scope; None if it is missing, not readable, or deleted and these are left out."""
-    policy = readable_in_any_scope(snapshot, read.agent_id)
+    policy = readable_in_any_scope(snapshot, read)
     state = "1 = 1" if include_deleted else _LIVE
     where, bindings = conjunction(("m.id = :id", {"id": memory_id}), (state, {}), policy)
     row = snapshot.one(_ONE.format(where), bindings)
@@ -91,12 +91,12 @@ def _beginning_with(
     """Return the condition that an id begins with the prefix, as a range of the index on ``id``."""
     between = ("m.id >= :first AND m.id < :last", {"first": prefix, "last": prefix + _HIGHEST_CHARACTER})
     state = "1 = 1" if deleted is None else _DELETED if deleted else _LIVE
-    return conjunction(between, (state, {}), readable_in_any_scope(snapshot, read.agent_id))
+    return conjunction(between, (state, {}), readable_in_any_scope(snapshot, read))
 
 
 def readable_parts(snapshot: Snapshot, group_id: str, read: ReadScope) -> list[tuple[str, str | None]]:
     """Return id and content, None if a reply has no room, of the live parts of a long text in order, in any scope."""
-    where, bindings = conjunction((_LIVE, {}), readable_in_any_scope(snapshot, read.agent_id))
+    where, bindings = conjunction((_LIVE, {}), readable_in_any_scope(snapshot, read))
     rows = snapshot.rows(_PARTS.format(where) + " ORDER BY m.seq", {**bindings, "group": group_id})
     texts = contents_that_fit(snapshot, [seq for seq, _ in rows])
     return [(memory_id, texts.get(seq)) for seq, memory_id in rows]
@@ -104,7 +104,7 @@ def readable_parts(snapshot: Snapshot, group_id: str, read: ReadScope) -> list[t
 
 def other_parts(snapshot: Snapshot, ids: Sequence[str], read: ReadScope) -> list[str]:
     """Return the other live parts of the long texts that these memories are parts of, in order, in any scope."""
-    where, bindings = conjunction((_LIVE, {}), readable_in_any_scope(snapshot, read.agent_id))
+    where, bindings = conjunction((_LIVE, {}), readable_in_any_scope(snapshot, read))
     members = snapshot.dialect.members("ids")
     rows = snapshot.rows(_OTHER_PARTS.format(members, where), {**bindings, "ids": snapshot.dialect.listed(ids)})
     return [memory_id for (memory_id,) in rows]
@@ -112,13 +112,13 @@ def other_parts(snapshot: Snapshot, ids: Sequence[str], read: ReadScope) -> list
 
 def is_readable(snapshot: Snapshot, memory_id: str, read: ReadScope) -> bool:
     """Return True if the memory exists, deleted or not, and the caller may read it in any scope."""
-    predicate, bindings = readable_in_any_scope(snapshot, read.agent_id)
+    predicate, bindings = readable_in_any_scope(snapshot, read)
     return snapshot.one(_EXISTS.format(predicate), {"id": memory_id, **bindings}) is not None
 
 
 def seq_of_readable(snapshot: Snapshot, memory_id: str, read: ReadScope) -> int | None:
     """Return ``memories.seq`` of the live memory, in any scope; None if it is missing or not readable."""
-    predicate, bindings = readable_in_any_scope(snapshot, read.agent_id)
+    predicate, bindings = readable_in_any_scope(snapshot, read)
     seq: int | None = snapshot.value(_SEQ.format(predicate), {"id": memory_id, **bindings})
     return seq
 

@@ -44,13 +44,13 @@ def last_forgotten(snapshot: Snapshot, read: ReadScope, filters: Filters) -> lis
 
     Left out are summaries of compactions that a later one replaced: what they say is not wrong.
     """
-    where, bindings = conjunction(readable_in_any_scope(snapshot, read.agent_id), matching(snapshot.dialect, filters))
+    where, bindings = conjunction(readable_in_any_scope(snapshot, read), matching(snapshot.dialect, filters))
     return [(seq, version) for seq, version in snapshot.rows(_FORGOTTEN.format(where), bindings)]
 
 
 def former_texts(snapshot: Snapshot, read: ReadScope, filters: Filters) -> list[Edit]:
     """Return the events that changed the words of memories that the agent can or could read, the last ones."""
-    where, bindings = conjunction(readable_in_any_scope(snapshot, read.agent_id), matching(snapshot.dialect, filters))
+    where, bindings = conjunction(readable_in_any_scope(snapshot, read), matching(snapshot.dialect, filters))
     return [Edit(*row) for row in snapshot.rows(_FORMER.format(where), bindings)]
 
 

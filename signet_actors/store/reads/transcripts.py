@@ -132,7 +132,7 @@ def readable_transcript(snapshot: Snapshot, session_key: str, read: ReadScope) -
     where, bindings = conjunction(
         ("m.session_key = :session_key", {"session_key": session_key}),
         (_LIVE, {}),
-        readable_in_any_scope(snapshot, read.agent_id),
+        readable_in_any_scope(snapshot, read),
     )
     row = snapshot.one(_TRANSCRIPT.format(where), bindings)
     return None if row is None else (row[0], StoredTranscript(*row[1:]))
@@ -202,7 +202,7 @@ def readable_sessions(
     where, bindings = conjunction(
         ("m.agent_id = :agent_id AND m.session_key = :session_key", {}),
         (_LIVE, {}),
-        readable_in_any_scope(snapshot, read.agent_id),
+        readable_in_any_scope(snapshot, read),
     )
     rows = {
         (agent_id, key): snapshot.one(_ONE.format(where), {**bindings, "agent_id": agent_id, "session_key": key})
@@ -232,7 +232,7 @@ def past(snapshot: Snapshot, query: ListPastSessions) -> tuple[list[PastSessionB
     where, bindings = conjunction(
         (_LIVE, {}),
         (_HAS_TURNS, {}),
-        readable_in_any_scope(snapshot, query.read.agent_id),
+        readable_in_any_scope(snapshot, query.read),
         ("1 = 1", {}) if query.project is None else in_project(query.project),
         ("m.session_key >= :first AND m.session_key < :last", {"first": query.prefix, "last": last}),
     )
@@ -246,7 +246,7 @@ def spans(snapshot: Snapshot, start: str, end: str, read: ReadScope, project: st
     where, bindings = conjunction(
         ("m.updated_at >= :start", {"start": start}),
         (_LIVE, {}),
-        readable_in_any_scope(snapshot, read.agent_id),
+        readable_in_any_scope(snapshot, read),
         ("1 = 1", {}) if project is None else in_project(project),
     )
     found = []
@@ -289,7 +289,7 @@ def last_turns(
 
 
 def _admission(snapshot: Snapshot, query: SearchSessions) -> tuple[str, dict[str, Any]]:
-    return conjunction((_LIVE, {}), readable_in_any_scope(snapshot, query.read.agent_id), _filters(query))
+    return conjunction((_LIVE, {}), readable_in_any_scope(snapshot, query.read), _filters(query))
 
 
 def _filters(query: SearchSessions) -> tuple[str, dict[str, Any]]:

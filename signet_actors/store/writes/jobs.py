@@ -185,7 +185,7 @@ def readable_by_ids(
     tx: WriteTransaction, job_ids: Sequence[str], read: ReadScope, limit: int
 ) -> list[RequeueCandidate]:
     """Return the jobs with these ids; a job whose memory the caller may not read is left out."""
-    predicate, bindings = readable_in_any_scope(tx, read.agent_id)
+    predicate, bindings = readable_in_any_scope(tx, read)
     bindings |= {"ids": tx.dialect.listed(job_ids), "limit": limit}
     rows = tx.rows(_READABLE_BY_IDS.format(tx.dialect.members("ids"), predicate), bindings)
     return [RequeueCandidate(*row) for row in rows]

@@ -218,7 +218,7 @@ def by_id(tx: WriteTransaction, memory_id: str) -> StoredRow | None:
 
 def readable_by_id(tx: WriteTransaction, memory_id: str, read: ReadScope) -> StoredRow | None:
     """Return the row, live or deleted, if the read policy allows it."""
-    predicate, bindings = readable_in_any_scope(tx, read.agent_id)
+    predicate, bindings = readable_in_any_scope(tx, read)
     return _row(tx, f"{_SELECT} m.id = :id AND {predicate} LIMIT 1", {"id": memory_id, **bindings})
 
 

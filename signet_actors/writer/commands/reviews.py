@@ -167,7 +167,7 @@ def undo(context: CommandContext, asked: Asked[UndoRequest]) -> UndoReply:
     Departs: what a person approved is kept too, because the run did not do that.
     """
     run_id, principal = asked.caller.path["run"], asked.caller.principal
-    read = ReadScope(asked.caller.agent_id, asked.caller.scope)
+    read = asked.caller.read
     run = proposal_rows.run(context.tx, run_id)
     if run is None or not _may_see(context, run.memory_id, run.agent_id, read):
         raise NotFound("Run not found")

@@ -17,6 +17,7 @@ from tests.corpus.scenarios import (
     recall,
     remember,
     synthesis,
+    tokens,
     transcripts,
 )
 
@@ -34,5 +35,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     *edge.SCENARIOS,
     *operations.SCENARIOS,
     *pipeline.SCENARIOS,
+    *tokens.SCENARIOS,
     *faults.SCENARIOS,
 )

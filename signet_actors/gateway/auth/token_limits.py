@@ -1,0 +1,60 @@
+"""Keep what a request names within the scope of its token. What it names is compared, never looked up.
+
+So a refusal is the same whether or not what is named exists. What the request reads is limited by ``ReadScope``.
+
+Source: architecture.txt "Auth Middleware" (requireScope); docs/compatibility.md "Authentication".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from signet_actors.domain.session_keys import agent_from_session_key, canonical_session_key
+from signet_actors.domain.tokens import TokenScope
+from signet_actors.gateway.auth.identity import Forbidden
+
+T = TypeVar("T", bound=msgspec.Struct)
+_NAMES: Final = (
+    *("key", "x-signet-session-key", "x-signet-session-id"),
+    *("sessionKey", "session_key", "sessionId", "session_id"),
+    *("currentSessionKey", "current_session_key", "parentSessionKey", "parent_session_key"),
+)
+"""What names a session in a path, in headers, in a query or a body."""
+_SOURCES: Final = ("sourceId", "source_id")
+"""They name the session of a transcript that is sent with a memory."""
+
+
+def own_sessions(given: Mapping[str, Any], agent: str) -> Mapping[str, Any]:
+    """Return the fields or headers with each session that they name replaced by one of ``agent``. Raises Forbidden."""
+    names = (*_NAMES, *_SOURCES) if "transcript" in given else _NAMES
+    own = {name: own_session(text, agent) for name in names if isinstance(text := given.get(name), str)}
+    return {**given, **own} if own else given
+
+
+def own_session(named: str, agent: str) -> str:
+    """Return the session of ``agent`` that ``named`` means. Raises Forbidden if it names one of another agent."""
+    key = canonical_session_key(named)
+    if key is None:
+        return named
+    of_agent = agent_from_session_key(key)
+    if of_agent is None:
+        return f"agent:{agent}:{key}"
+    if of_agent != agent:
+        raise Forbidden(f"scope restricted to agent '{agent}'")
+    return key
+
+
+def within_limits(request: T, scope: TokenScope) -> T:
+    """Return the request with the project and the user of the scope where it names none. Raises Forbidden."""
+    changed: dict[str, Any] = {}
+    for name, limit, what in (("project", scope.project, "project"), ("who", scope.user, "user")):
+        if limit is None or name not in request.__struct_fields__:
+            continue
+        given = getattr(request, name)
+        if given not in {None, "", limit}:
+            raise Forbidden(f"scope restricted to {what} '{limit}'")
+        changed[name] = limit
+    return msgspec.structs.replace(request, **changed) if changed else request
