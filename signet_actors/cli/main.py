@@ -61,6 +61,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("backup", "backup_commands", "backup", "Back up the database while the daemon runs."),
     ("restore", "backup_commands", "restore", "Replace the database with a backup."),
     ("doctor", "doctor", "doctor", "Check the installation and print remedies."),
+    ("audit", "audit", "audit", "Show what was changed, exported or denied, newest first."),
     ("bench", "bench", "bench", "Measure how fast the daemon is on this machine."),
     ("eval", "eval", "eval_", "Measure how well recall finds the right memories."),
     ("call", "call", "call", "Call an operation of the HTTP interface by name."),
@@ -84,7 +85,10 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "Daemon",
         ("stop", "restart", "service", "doctor", "logs", "config", "backup", "restore", "up", "uninstall", "version"),
     ),
-    ("Advanced", ("providers", "pipeline", "review", "synthesis", "retention", "call", "bench", "eval", "completion")),
+    (
+        "Advanced",
+        ("providers", "pipeline", "review", "synthesis", "retention", "audit", "call", "bench", "eval", "completion"),
+    ),
 )
 """The headings of ``signet --help``, and the commands below each."""
 

@@ -10,6 +10,7 @@ import re
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 import msgspec
@@ -108,6 +109,12 @@ def snake(name: str) -> str:
 def keys() -> Iterator[Key]:
     """Yield every key that has a value, section by section in schema order."""
     yield from _keys((), (), Config())
+
+
+def changed_keys(former: Config, new: Config) -> list[str]:
+    """Return the dotted names of the keys whose values differ."""
+    values = [(key, attrgetter(".".join(key.attributes))) for key in keys()]
+    return [key.dotted for key, value in values if value(former) != value(new)]
 
 
 def _keys(path: tuple[str, ...], attributes: tuple[str, ...], value: msgspec.Struct) -> Iterator[Key]:

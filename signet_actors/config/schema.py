@@ -178,6 +178,9 @@ class RetentionConfig(Struct, frozen=True, rename="camel"):
     transcript_retention_ms: Annotated[
         int, ranged(HOUR_MS, 3650 * DAY_MS, "The transcript of a session is deleted this long after its last new turn")
     ] = 3650 * DAY_MS
+    audit_retention_ms: Annotated[
+        int, ranged(HOUR_MS, 3650 * DAY_MS, "Rows of the audit log are deleted after this time")
+    ] = 365 * DAY_MS
 
 
 class BackupConfig(Struct, frozen=True, rename="camel"):

@@ -46,6 +46,7 @@ STEPS = (
     Step("session_memories", "session_memory_retention_ms"),
     Step("transcripts", "transcript_retention_ms"),
     Step("session_checkpoints", CHECKPOINT_WINDOW),
+    Step("audit_log", "audit_retention_ms"),
 )
 """The mandatory order. References to a tombstone go before the tombstone, and runs before the history that explains
 them.

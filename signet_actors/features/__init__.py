@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 FEATURES: Final = (
+    "audit",
     "auth_tokens",
     "checkpoints",
     "pipeline_ids",

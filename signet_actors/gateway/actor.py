@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from signet_actors.config.embedding_models import configured_space
+from signet_actors.config.keys import changed_keys
 from signet_actors.config.schema import Config, EmbeddingConfig, GatewayConfig
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.errors import ConfigError, ExitCode, MissingKey, SignetError
+from signet_actors.features.audit.api import CONFIGURATION
 from signet_actors.gateway.app import Application
 from signet_actors.gateway.auth.signing_key import KEY_BYTES, owner_token, signing_key
 from signet_actors.gateway.common_words import CommonWordsCache
@@ -92,6 +94,7 @@ class Gateway:
         self._embedder_task: asyncio.Task[None] | None = None
         self._token_task: asyncio.Task[None] | None = None
         self._stopped_before_ready = False
+        self._recorded = boot.config
         self._descriptors = 0
         self._workspace = Workspace(Path(boot.workspace))
 
@@ -154,7 +157,9 @@ class Gateway:
         await state.synthesis.stop()
         state.access_counts.stop()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.gather(state.ledger.stop(), state.checkpoints.stop()), LAST_FLUSH_S)
+            await asyncio.wait_for(
+                asyncio.gather(state.ledger.stop(), state.checkpoints.stop(), state.audit.stop()), LAST_FLUSH_S
+            )
         self.log.info("drained")
         return ExitCode.OK
 
@@ -254,12 +259,20 @@ class Gateway:
         """Apply ``config`` to new requests and connections. The old embedder is used until the new one is loaded."""
         if self.state is None or self.server is None:
             return  # the state will be built from bus.config, which already is ``config``
+        self._record_change(self.state, config)
         self.server.server_context.limits = self._limits(config.gateway)
         embedding = msgspec.structs.replace(self.state.config.embedding, wait_ms=config.embedding.wait_ms)
         self.state.reconfigure(msgspec.structs.replace(config, embedding=embedding))
         self._token_task = asyncio.create_task(self._take_owner_token(self.state))
         self._apply_embedding_config(self.state)
         self.log.info("reloaded")
+
+    def _record_change(self, state: GatewayState, config: Config) -> None:
+        """Record which keys differ from the former configuration, never their values."""
+        former, self._recorded = self._recorded, config
+        names = changed_keys(former, config)
+        if names:
+            state.audit.add_apart(state.audit.event(CONFIGURATION, "daemon", "done", keys=names))
 
     def _apply_embedding_config(self, state: GatewayState) -> None:
         """Start loading the embedder of the newest configuration if it is not in use, unless one is being loaded."""

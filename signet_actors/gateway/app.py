@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -21,6 +21,7 @@ from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from signet_actors.errors import (
+    HTTP_STATUS,
     Busy,
     ErrorCode,
     InvalidRequest,
@@ -31,6 +32,7 @@ from signet_actors.errors import (
     StorageFull,
     Unavailable,
 )
+from signet_actors.features.audit.api import CHANGE, DENIED, EXPORT, UNKNOWN
 from signet_actors.gateway.auth.identity import LOCAL, Identity
 from signet_actors.gateway.auth.ownership import require_owner, require_user
 from signet_actors.gateway.auth.request_guard import Headers, check_request, has_body, is_from_proxy, is_loopback
@@ -43,7 +45,7 @@ from signet_actors.gateway.http.responses import (
     problem,
     with_warnings,
 )
-from signet_actors.gateway.http.route import AfterResponse, Call, InnerRequest, Route, mark_unsent
+from signet_actors.gateway.http.route import MAX_PRINCIPAL_CHARS, AfterResponse, Call, InnerRequest, Route, mark_unsent
 from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.server.asgi_extensions import (
     BECOME_WRITE,
@@ -201,6 +203,8 @@ class Application:
         if rejection is not None:
             self.state.counters.guarded += 1
             self._log_guard(scope["method"], rejection.detail)
+            if rejection.status == HTTP_STATUS[ErrorCode.FORBIDDEN]:
+                self._audit_denied(headers, None, reason=rejection.detail)
             return problem(rejection.status, rejection.code, rejection.detail)
         if len(scope["raw_path"]) + len(scope["query_string"]) > MAX_TARGET_BYTES:
             return problem(400, ErrorCode.INVALID_REQUEST, f"The URL must be at most {MAX_TARGET_BYTES} bytes")
@@ -301,6 +305,14 @@ class Application:
                     await (require_owner if operation.owner_only else require_user)(self.state, *context.peer)
             except SignetError as error:
                 self._log_guard(operation.method, error.detail)
+                if HTTP_STATUS[error.code] in {401, 403}:
+                    _, _, headers, known = context.peer
+                    detail = {
+                        "operation": operation.name,
+                        "trace": context.trace_id,
+                        "uid": known[0] if known else None,
+                    }
+                    self._audit_denied(headers, context.identity, **detail)
                 raise
             self.state.take_rate(identity, operation.rate)
         if operation.effect is Effect.MEMORIES and self.state.config.memory.pipeline_v2.mutations_frozen:
@@ -320,7 +332,43 @@ class Application:
         )
 
     async def _run(self, call: Call[Any], dispatch: Dispatch, limit_ms: int) -> EncodedResponse:
-        """Return the encoded response of the handler, which has ``limit_ms``."""
+        """Return the encoded response of the handler, which has ``limit_ms``. Record an audited request."""
+        if not call.route.operation.audited:
+            return await self._answer(call, dispatch, limit_ms)
+        try:
+            answer = await self._answer(call, dispatch, limit_ms)
+        except BaseException as error:
+            code = error.code if isinstance(error, SignetError) else ErrorCode.INTERNAL
+            await self._audit(call, HTTP_STATUS[code], waits=False)
+            raise
+        await self._audit(call, answer.status, waits=call.route.operation.has_effect)
+        return answer
+
+    async def _audit(self, call: Call[Any], status: int, *, waits: bool) -> None:
+        """Record the request. With ``waits`` its row is on disk then, if the writer can. Raises nothing."""
+        audit, operation, name, actor_type = self.state.audit, call.route.operation, UNKNOWN, None
+        if call.audit_detail is None:
+            return
+        try:
+            with contextlib.suppress(SignetError):  # its names are not valid
+                name, actor_type = call.principal.changed_by, call.principal.actor_type
+            event = audit.event(
+                CHANGE if operation.has_effect else EXPORT,
+                self.state.redactor.clean(name)[0],
+                "done" if status < 400 else "refused" if status < 500 else "failed",
+                operation=operation.name,
+                actorType=actor_type,
+                token=call.identity.id or None,
+                status=status,
+                trace=call.trace_id,
+                **call.audit_detail,
+            )
+            await audit.record(event) if waits else audit.add(event)
+        except Exception:
+            with contextlib.suppress(Exception):
+                self.state.log.exception("request_not_recorded", trace=call.trace_id)
+
+    async def _answer(self, call: Call[Any], dispatch: Dispatch, limit_ms: int) -> EncodedResponse:
         try:
             async with asyncio.timeout(limit_ms / 1000) as window:
                 reply = await call.route.handler(call)
@@ -412,6 +460,17 @@ class Application:
             ms=round(took_ns / 1e6, 2),
             trace=context.trace_id,
         )
+
+    def _audit_denied(self, headers: Iterable[tuple[bytes, bytes]], identity: Identity | None, **detail: Any) -> None:
+        """Record a denied request of the bearer of a token, or of whom it claims to be of. A failure is ignored."""
+        with contextlib.suppress(Exception):
+            name, token = (identity.name, identity.id) if identity is not None else ("", "")
+            if not name:
+                claimed = next((value for key, value in headers if key == b"x-signet-actor"), b"")
+                name = claimed[:MAX_PRINCIPAL_CHARS].decode("utf-8", "replace")
+            line = self.state.redactor.clean("".join(filter(str.isprintable, name)).strip())[0]
+            audit = self.state.audit
+            audit.add(audit.event(DENIED, line or UNKNOWN, "refused", token=token or None, **detail))
 
     def _log_guard(self, method: str, reason: str) -> None:
         """Log a rejection by the guard, at most once a second, with the number of suppressed lines."""

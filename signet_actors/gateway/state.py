@@ -16,6 +16,7 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.errors import RateLimited
 from signet_actors.gateway.access_counts import AccessCounts
+from signet_actors.gateway.audit_events import AuditEvents
 from signet_actors.gateway.auth.identity import Authenticator, Identity
 from signet_actors.gateway.auth.rate_limiter import RateLimiter
 from signet_actors.gateway.auth.request_guard import GuardPolicy, guard_policy, served_uids
@@ -110,6 +111,7 @@ class GatewayState:
     request_metrics: RequestMetrics = field(default_factory=RequestMetrics)
     status_requests: StatusRequests = field(init=False)
     access_counts: AccessCounts = field(init=False)
+    audit: AuditEvents = field(init=False)
     sessions: SessionTable = field(init=False)
     ledger: RecallLedger = field(init=False)
     projects: Projects = field(init=False)
@@ -148,6 +150,7 @@ class GatewayState:
     def __post_init__(self) -> None:
         self.status_requests = StatusRequests(self.bus, self.clock)
         self.access_counts = AccessCounts(self.bus)
+        self.audit = AuditEvents(self.bus, self.clock, self.log, lambda: new_id(self.clock, self.rng))
         self.sessions = SessionTable(self.clock, file=Workspace(self.workspace).claims_file)
         self.projects = Projects(self.clock)
         self.authenticator = Authenticator(TokenRegistry(self.bus, self.clock), self.clock)

@@ -84,6 +84,7 @@ WRITE_CONFIG: Final[Operation[WriteConfigRequest, WriteConfigReply]] = Operation
     example={"file": "agent.yaml", "content": "search:\n  alpha: 0.6\n"},
     replies={200: WriteConfigReply},
     permission=Permission.ADMIN,
+    audited=True,
     effect=Effect.OTHER,
     rate="admin",
     keyed=False,

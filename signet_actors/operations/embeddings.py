@@ -128,6 +128,7 @@ EXPORT_EMBEDDINGS: Final[Operation[ExportEmbeddingsRequest, EmbeddingsReply]] = 
     permission=Permission.RECALL,
     scoped_by=BY_ALL,
     served_by="searcher",
+    audited=True,
 )
 EMBEDDING_STATUS: Final[Operation[NoFields, EmbeddingStatusReply]] = Operation(
     name="embeddings.status",

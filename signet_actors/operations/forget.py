@@ -139,6 +139,7 @@ FORGET_MEMORIES: Final[Operation[ForgetRequest, ForgetPreviewReply | ForgetReply
     permission=Permission.FORGET,
     scoped_by=BY_ALL,
     served_by="writer",
+    audited=True,
     effect=Effect.MAYBE_MEMORIES,
     rate="batchForget",
     owner_only=True,

@@ -73,6 +73,7 @@ REGENERATE: Final[Operation[NoFields, RegenerateReply]] = Operation(
     replies={200: RegenerateReply},
     permission=Permission.ADMIN,
     served_by="retention",
+    audited=True,
     effect=Effect.OTHER,
     rate="admin",
     keyed=False,

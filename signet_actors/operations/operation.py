@@ -135,6 +135,7 @@ class Operation(Generic[RequestT, ReplyT]):
     - ``tool``: None if models are not offered the operation.
     - ``needs_offers``: what sessions were offered until now is stored first, if the writer takes it.
     - ``hook``: set for a hook without a handler of its own.
+    - ``audited``: each request is a row of the audit log; that of one with an effect is on disk before its answer.
     """
 
     name: str
@@ -170,6 +171,7 @@ class Operation(Generic[RequestT, ReplyT]):
     needs_offers: bool = False
     tool: Tool | None = None
     hook: Hook | None = None
+    audited: bool = False
 
     @property
     def success(self) -> Any:

@@ -48,6 +48,7 @@ SUBJECTS: Final = tuple(
         "operations.git",
         "operations.repair",
         "operations.auth",
+        "features.audit.api",
         "features.auth_tokens.api",
         "operations.mcp",
         "operations.api_docs",

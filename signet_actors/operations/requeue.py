@@ -117,6 +117,7 @@ REQUEUE: Final[Operation[RequeueRequest, RequeueReply]] = Operation(
     replies={200: RequeueReply, **REPAIR_PROBLEMS},
     permission=Permission.ADMIN,
     served_by="writer",
+    audited=True,
     effect=Effect.OTHER,
     rate="admin",
     owner_only=True,

@@ -28,6 +28,10 @@ from signet_actors.config.workspace_holder import is_locked
 from signet_actors.domain.backups import newest_first, parse_backup_name
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import CheckIncomplete, ConfigError, ExitCode, ForeignDatabase, WorkspaceLocked
+from signet_actors.features.audit.api import RESTORE, AuditEvent
+from signet_actors.features.audit.reads import kept_link
+from signet_actors.features.audit.rules import HEAD
+from signet_actors.features.audit.writes import append
 from signet_actors.runtime.file_draft import FileDraft, fsync_path
 from signet_actors.runtime.processes.parent_death import die_with_supervisor, supervisor_is_alive
 from signet_actors.runtime.supervision.workspace_lock import FileLock, WorkspaceLock
@@ -170,6 +174,8 @@ def restore(
         return RestoreReport(False, [text]), ExitCode.CONFIG
     try:
         carried_over = _carry_over(workspace.database, incoming, iso(now_ms))
+        if not preview:
+            _record(workspace.database, incoming, path.name, iso(now_ms))
     except StoreError as error:
         _remove_incoming(workspace)
         return RestoreReport(False, [f"the copy of {path} could not be completed: {error}"]), ExitCode.IO_ERROR
@@ -314,6 +320,32 @@ def _carry_over(present: Path, incoming: Path, now: str) -> bool | None:
     finally:
         copy.close()
     return True
+
+
+def _record(present: Path, incoming: Path, backup: str, now: str) -> None:
+    """Add the restore to the copy's audit log, with the last row of the log that it replaces, if that can be read.
+
+    A backup with the schema of an older release has no log. Raises StoreError.
+    """
+    if _schema(incoming) != len(load_migrations()):
+        return
+    detail: dict[str, Any] = {"backup": backup, "uid": os.geteuid()}
+    if present.exists():
+        with contextlib.suppress(StoreError, UnicodeDecodeError):
+            replaced = read_engine(present)
+            try:
+                last = kept_link(replaced, HEAD)
+            finally:
+                replaced.close()
+            detail |= {"replacedRow": last.seq, "replacedHash": last.hash}
+    event = AuditEvent(created_at=now, kind=RESTORE, actor="signet restore", outcome="done", detail=detail)
+    copy = SqliteWriter(open_copy(incoming))
+    try:
+        with copy.begin() as tx:
+            append(tx, (event,))
+            tx.commit()
+    finally:
+        copy.close()
 
 
 def _select_backup(workspace: Workspace, source: str, now_ms: int) -> tuple[Path | None, str | None, list[str]]:

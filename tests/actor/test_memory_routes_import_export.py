@@ -149,7 +149,7 @@ def test_what_the_writer_refuses_stands_between_what_the_edge_refused(api: Memor
 def test_a_body_without_a_good_line_asks_the_writer_nothing(api: MemoryApi) -> None:
     assert api.request("POST", IMPORT, body(b"{")).json["imported"] == 0
     assert api.request("POST", IMPORT, body(HEADER)).json["refused"] == []
-    assert api.bus.asked == []
+    assert [sent for sent in api.bus.asked if isinstance(sent.body, ImportMemories)] == []
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_memories_are_imported_without_vectors_where_the_model_fails(api: Memory
 def test_the_key_of_a_batch_covers_its_body(api: MemoryApi) -> None:
     for text in ("one", "two"):
         api.request("POST", IMPORT, body({"content": text}), {"idempotency-key": "k"})
-    first, second = (sent.body.idempotency for sent in api.bus.asked)
+    first, second = (sent.body.idempotency for sent in api.bus.asked if isinstance(sent.body, ImportMemories))
     assert first.key == second.key
     assert first.body_digest != second.body_digest
 

@@ -20,6 +20,7 @@ from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.domain.permissions import Role
 from signet_actors.domain.transcripts.turns import Turn, stored_turns
 from signet_actors.domain.written_forms import indexed_beside
+from signet_actors.features.audit.api import AuditEvent, RecordEvents
 from signet_actors.features.auth_tokens.api import RevokeToken, StoredToken, StoreToken
 from signet_actors.features.session_memories.api import FEEDBACK, FeedbackRequest
 from signet_actors.features.session_scores.api import SessionScore, StoreScore
@@ -166,6 +167,8 @@ def carry_out(room: PipelineHarness) -> None:
     room.ask(message_of(FEEDBACK)(caller=Caller(principal=people), request=rating))
     use = SkillInvocationRequest(harness="codex", skill="golden-skill", success=False, duration_ms=7)
     room.ask(message_of(RECORD)(request=use))
+    event = AuditEvent(created_at=began, kind="change", actor="golden", outcome="done", detail={"operation": "golden"})
+    room.ask(RecordEvents(events=(event, event)))
 
 
 def rows(connection: Any) -> list[list[Any]]:

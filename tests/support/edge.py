@@ -19,6 +19,7 @@ import structlog
 import uvloop
 
 from signet_actors.config.schema import Config, GatewayConfig
+from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.errors import Unavailable
 from signet_actors.gateway.app import Application
 from signet_actors.gateway.http.route import Call, HttpResponse, Route
@@ -138,7 +139,7 @@ class RunningEdge:
             rng=rng,
             log=self._new_log(),
             embedder=None,
-            redactor=cast("Any", None),
+            redactor=Redactor(),
             signing_key=bytes(32),
             common_words=cast("Any", None),
             port=self.port,

@@ -39,6 +39,7 @@ def test_the_steps_have_the_mandatory_order() -> None:
         "session_memories",
         "transcripts",
         "session_checkpoints",
+        "audit_log",
     ]
 
 

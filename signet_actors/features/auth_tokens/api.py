@@ -226,6 +226,7 @@ CREATE: Final[Operation[CreateTokenRequest, TokenIssued]] = Operation(
     permission=Permission.ADMIN,
     owner_only=True,
     effect=Effect.OTHER,
+    audited=True,
     rate="admin",
     keyed=False,
 )
@@ -254,6 +255,7 @@ ROTATE: Final[Operation[NoFields, TokenIssued]] = Operation(
     permission=Permission.ADMIN,
     owner_only=True,
     effect=Effect.OTHER,
+    audited=True,
     rate="admin",
     body_required=False,
     keyed=False,
@@ -270,6 +272,7 @@ REVOKE: Final[Operation[NoFields, TokenRevoked]] = Operation(
     permission=Permission.ADMIN,
     owner_only=True,
     effect=Effect.OTHER,
+    audited=True,
     rate="admin",
     body_required=False,
 )
@@ -285,6 +288,7 @@ CREATE_KEY: Final[Operation[CreateApiKeyRequest, ApiKeyIssued]] = Operation(
     permission=Permission.ADMIN,
     owner_only=True,
     effect=Effect.OTHER,
+    audited=True,
     rate="admin",
     keyed=False,
 )
@@ -312,6 +316,7 @@ REVOKE_KEY: Final[Operation[NoFields, TokenRevoked]] = Operation(
     permission=Permission.ADMIN,
     owner_only=True,
     effect=Effect.OTHER,
+    audited=True,
     rate="admin",
     body_required=False,
 )

@@ -126,6 +126,7 @@ class Call(Generic[RequestT]):
     ``is_chosen``: whether hooks work in the directory that the request names, None if it names none.
     ``directory``: the first directory that the request names, as it is spelled there.
     ``former_project``: the directory as the caller spells it, if that is not its project: older memories have it.
+    ``audit_detail``: what the audit log says beside the request's operation; None if the request is not to be recorded.
     ``intents``: what was found of the times that queries name; see ``query_intent``. ``identity``: who calls.
     """
 
@@ -151,6 +152,7 @@ class Call(Generic[RequestT]):
     directory: str | None = field(default=None, init=False)
     former_project: str | None = field(default=None, init=False)
     intents: dict[tuple[str | None, ...], Intent | None] = field(default_factory=dict, init=False)
+    audit_detail: dict[str, str | int] | None = field(default_factory=dict, init=False)
     identity: Identity = LOCAL
     _is_owner: bool | None = field(default=None, init=False)
 

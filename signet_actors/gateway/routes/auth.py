@@ -54,6 +54,7 @@ async def _issue(call: Call[Any], row: api.StoredToken, replaces: str | None = N
         raise InvalidRequest(api.NOT_LOCAL)
     if replaces is not None:
         state.authenticator.tokens.drop(replaces)
+    call.audit_detail = {"issued": row.id, "role": row.role.value, **({"replaced": replaces} if replaces else {})}
     await call.ask_writer(api.StoreToken(row=row, replaces=replaces))
     state.authenticator.tokens.add(row)
     issued_s, expires_s = ((epoch_ms(moment or "") or 0) // 1000 for moment in (row.created_at, row.expires_at))
@@ -78,6 +79,7 @@ async def _revoke(call: Call[NoFields], kind: api.Kind) -> HttpResponse:
     answered = await call.ask_writer(api.RevokeToken(id=token_id, kind=kind))
     call.state.authenticator.tokens.drop(token_id)  # a reading that began before the change may have brought it back
     row = answered.read(api.StoredToken)
+    call.audit_detail = {"revoked": row.id}
     return HttpResponse(api.TokenRevoked(id=row.id, revoked_at=row.revoked_at or ""))
 
 
@@ -94,6 +96,7 @@ async def create_key(call: Call[api.CreateApiKeyRequest]) -> HttpResponse:
         connector=request.connector,
         secret_hash=secret_digest(key.secret),
     )
+    call.audit_detail = {"issued": key.id, "role": row.role.value}
     await call.ask_writer(api.StoreToken(row=row))
     call.state.authenticator.tokens.add(row)
     return HttpResponse(api.ApiKeyIssued(api_key=api.issued_key(row, api_key_text(key))), status=201)

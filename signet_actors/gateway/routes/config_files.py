@@ -50,6 +50,7 @@ async def write_file(call: Call[api.WriteConfigRequest]) -> HttpResponse:
     """Replace the file with ``content`` durably."""
     name = call.request.file
     _check_name(name)
+    call.audit_detail = {"file": name}
     data = _encode_content(call.request.content, MAX_CONFIG_BYTES if name == CONFIG_FILE_NAME else MAX_FILE_BYTES)
     abandoned = threading.Event()
     mark_sent()

@@ -45,6 +45,8 @@ async def forget(call: Call[api.ForgetRequest]) -> HttpResponse:
     """Preview the selected memories, or delete them (``mode: execute``) and report each result."""
     request, state = call.request, call.state
     execute = request.mode == "execute"
+    if not execute:
+        call.audit_detail = None
     selection = _selection(call)
     reason = request.reason or ""
     if execute:
@@ -105,6 +107,7 @@ async def forget(call: Call[api.ForgetRequest]) -> HttpResponse:
         if missing not in answered
     ]
     deleted = sum(outcome.status == "deleted" for outcome in done.results)
+    call.audit_detail = {"requested": len(results), "deleted": deleted, "permanently": int(request.force)}
     facts = [fact for outcome in done.results for fact in outcome.facts]
     gone = {*facts, *(outcome.id for outcome in done.results if outcome.status == "deleted")}
     parts = dict.fromkeys(part for outcome in done.results for part in outcome.parts if part not in gone)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from signet_actors.errors import InvalidRequest
+from signet_actors.features.audit import writes as audit
 from signet_actors.features.checkpoints import writes as checkpoints
 from signet_actors.features.session_memories import writes as session_memories
 from signet_actors.features.session_scores import writes as scores
@@ -112,6 +113,7 @@ _STEPS: dict[str, Callable[[CommandContext, str, int], int | tuple[int, bool]]] 
     "session_memories": _session_memories,
     "transcripts": transcripts.purge,
     "session_checkpoints": checkpoints.purge,
+    "audit_log": audit.delete_before,
 }
 
 

@@ -138,6 +138,12 @@ STEPS = (
     get("no reviews", "/api/memory/review-queue"),
     post("approve an unknown review", f"/api/memory/review-queue/{UNKNOWN}/approve", {}),
     post("reject an unknown review", f"/api/memory/review-queue/{UNKNOWN}/reject", {}),
+    get(
+        "what was changed",
+        "/api/audit?kind=change&limit=1",
+        view=lambda body: shape({"events": body["events"]}),
+    ),
+    get("verify the log of it", "/api/audit/verify", view=shape),
 )
 
 FROZEN_CONFIG = """
