@@ -283,7 +283,7 @@ _IN_MEMORY: Final = (
 )
 _IN_DAEMON: Final = (
     r"address ballast claims\.json index(/.*)? integrity-check lock logs(/.*)? owner-token pid poison-commands.*"
-    r" previous(/.*)? refusal restore run(/.*)? secret suspect writer\.lock database"
+    r" previous(/.*)? refusal restore run(/.*)? secret suspect token-secret writer\.lock database"
 )
 _MADE: Final = tuple(
     re.compile(path, re.DOTALL)

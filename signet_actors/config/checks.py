@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from signet_actors.config.embedding_models import default_model, known_width, width
@@ -65,12 +66,18 @@ def is_loopback(host: str) -> bool:
 
 
 def _listener(config: Config) -> Iterator[ConfigFinding]:
-    host, mode, proxies = config.gateway.host, config.auth.mode, config.gateway.trusted_proxies
-    if not is_loopback(host) and (mode == "local" or not proxies):
+    gateway, mode, proxies = config.gateway, config.auth.mode, config.gateway.trusted_proxies
+    host, files = gateway.host, (gateway.tls_certificate, gateway.tls_key)
+    if any(files) and not all(Path(file).is_absolute() for file in files):
+        yield ConfigFinding(
+            (("gateway", "tlsCertificate"), ("gateway", "tlsKey")), "both must be given, as absolute paths"
+        )
+    if not is_loopback(host) and (mode == "local" or not (proxies or all(files))):
         yield ConfigFinding(
             (("gateway", "host"),),
             f'"{host}" is not a loopback address. For this machine alone use 127.0.0.1, ::1 or localhost. To serve '
-            "others, set auth.mode to team, let a proxy end TLS, and name its address in gateway.trustedProxies",
+            "others, set auth.mode to team, and gateway.tlsCertificate and tlsKey, or name the address of a proxy that "
+            "ends TLS in gateway.trustedProxies",
         )
     for proxy in proxies:
         try:

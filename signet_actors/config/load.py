@@ -45,6 +45,9 @@ NO_FALLBACK: Final = frozenset(
         "port",
         "allowedHosts",
         "users",
+        "trustedProxies",
+        "tlsCertificate",
+        "tlsKey",
         "requireOwner",
         "endpoint",
         "apiKeyEnv",
@@ -114,8 +117,9 @@ def load_config(workspace: Path, environ: Mapping[str, str], *, strict: bool = F
 
 
 def restart_values(config: Config) -> tuple[object, ...]:
-    """Return the values that a reload does not apply: the address, and the number of searchers."""
-    return config.gateway.host, config.gateway.port, config.searcher.processes
+    """Return the values that a reload does not apply: the address, TLS, and the number of searchers."""
+    gateway = config.gateway
+    return gateway.host, gateway.port, gateway.tls_certificate, gateway.tls_key, config.searcher.processes
 
 
 def effective_mapping(config: Config) -> dict[str, Any]:

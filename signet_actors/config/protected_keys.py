@@ -31,6 +31,8 @@ def protected_changes(former: Config, new: Config) -> list[str]:
         ("auth.mode", new.auth.mode != former.auth.mode),
         ("auth.rateLimits", new.auth.rate_limits != former.auth.rate_limits),
         ("gateway.trustedProxies", not set(new.gateway.trusted_proxies) <= set(former.gateway.trusted_proxies)),
+        ("gateway.tlsCertificate", new.gateway.tls_certificate != former.gateway.tls_certificate),
+        ("gateway.tlsKey", new.gateway.tls_key != former.gateway.tls_key),
         ("gateway.users", not set(new.gateway.users) <= set(former.gateway.users)),
         ("gateway.requireOwner", former.gateway.require_owner and not new.gateway.require_owner),
         ("git.autoSync", new.git.auto_sync and not former.git.auto_sync),

@@ -206,7 +206,7 @@ class GatewayConfig(Struct, frozen=True, rename="camel"):
     host: Annotated[
         str,
         text(
-            "Address that the daemon listens on; one that other machines reach needs tokens and a proxy",
+            "Address that the daemon listens on; one that other machines reach needs tokens, and TLS or a proxy",
             chars=253,
             pattern=HOST_PATTERN,
             form=HOST_FORM,
@@ -245,6 +245,10 @@ class GatewayConfig(Struct, frozen=True, rename="camel"):
             description="Addresses of proxies that end TLS and pass on requests of other machines; not in mode `local`",
         ),
     ] = ()
+    tls_certificate: Annotated[
+        str, text("File of the certificate chain (PEM) with which the daemon itself ends TLS", chars=MAX_PATH_CHARS)
+    ] = ""
+    tls_key: Annotated[str, text("File of its private key (PEM)", chars=MAX_PATH_CHARS)] = ""
     users: Annotated[
         tuple[Annotated[str, text("", chars=32, pattern=USER_PATTERN, form=USER_FORM, least=1)], ...],
         Meta(max_length=64, description="Other users of this machine that are served, where the system names them"),

@@ -92,6 +92,7 @@ class Workspace:
         self.secret_file = self.daemon_dir / "secret"
         """The key that signs confirm tokens, mode 0600, created once."""
         self.token_secret_file = self.daemon_dir / "token-secret"
+        """The key that signs tokens of `auth.mode` team and hybrid: 32 bytes, mode 0600, created once."""
         self.owner_token_file = self.daemon_dir / "owner-token"
         """The token that ``gateway.requireOwner`` requires: 64 hexadecimal digits, mode 0600, created once."""
         self.claims_file = self.daemon_dir / "claims.json"
@@ -168,6 +169,7 @@ class Workspace:
             self.pid_file,
             self.address_file,
             self.secret_file,
+            self.token_secret_file,
             self.owner_token_file,
             self.database_marker_file,
             self.disk_reserve_file,

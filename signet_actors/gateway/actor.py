@@ -16,6 +16,7 @@ import gc
 import random
 import secrets
 import socket
+import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ from signet_actors.gateway.common_words import CommonWordsCache
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.gateway.server.load_shedding import ServerContext
-from signet_actors.gateway.server.uvicorn_server import ACCEPTS_PER_ITERATION, InProcessServer
+from signet_actors.gateway.server.uvicorn_server import ACCEPTS_PER_ITERATION, InProcessServer, Tls
 from signet_actors.gateway.state import GatewayState
 from signet_actors.providers.embedded import EmbeddedEmbedder
 from signet_actors.providers.embedding import Embedder
@@ -61,6 +62,18 @@ def load_embedder(config: EmbeddingConfig) -> Embedder | None:
     embedder = make_embedder(config)
     trim_heap()
     return embedder
+
+
+def tls_of(gateway: GatewayConfig) -> Tls | None:
+    """Return the files with which the daemon ends TLS, None without any. Raises ConfigError if they cannot be used."""
+    if not gateway.tls_certificate:
+        return None
+    tls = Tls(gateway.tls_certificate, gateway.tls_key)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*tls)
+    except OSError as error:  # also SSLError
+        raise ConfigError(f"gateway.tlsCertificate and tlsKey cannot be used: {error}") from error
+    return tls
 
 
 def connection_limits(gateway: GatewayConfig, max_connections: int) -> ConnectionLimits:
@@ -111,7 +124,7 @@ class Gateway:
 
     async def _serve(self) -> int:
         self.bus.on_drain = self._drain
-        listener = socket.socket(fileno=self.boot.listen_fds[0])
+        listener, local = (socket.socket(fileno=number) for number in self.boot.listen_fds)
         embedding = self.boot.config.embedding
         try:
             embedder = await self._first_embedder(embedding)
@@ -133,7 +146,11 @@ class Gateway:
             self._limits(config.gateway), lambda: new_id(self.clock, self.rng), application.has_effect
         )
         server = self.server = InProcessServer(
-            application, server_context, backlog=self.boot.config.gateway.listen_backlog
+            application,
+            server_context,
+            backlog=self.boot.config.gateway.listen_backlog,
+            tls=tls_of(self.boot.config.gateway),
+            local=local,
         )
         self.bus.on_reload = self._reload
         self.bus.extra_counters = self._counter_values

@@ -252,5 +252,6 @@ class GatewayState:
             config.gateway.allowed_hosts,
             is_local=config.auth.mode == "local",
             proxies=() if config.auth.mode == "local" else config.gateway.trusted_proxies,
+            has_tls=bool(self.boot.config.gateway.tls_certificate),
         )
         self.users = served_uids(config.gateway.users, lambda name: self.log.warning("unknown_user", name=name))

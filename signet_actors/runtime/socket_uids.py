@@ -13,6 +13,7 @@ Source: sock_diag(7); proc_pid_net(5); Linux, Documentation/networking/proc_net_
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 import struct
 from collections.abc import Iterator
@@ -36,6 +37,8 @@ _QUESTION: Final = struct.Struct("=BBxxI")
 _CONNECTION: Final = struct.Struct("!HH16s16s")
 _ANSWER: Final = struct.Struct("=xB62xII")
 """State, uid and inode of ``inet_diag_msg``."""
+_CREDENTIALS: Final = struct.Struct("=iII")
+"""Pid, uid and gid of the peer of a Unix socket."""
 _LISTENING: Final = 10
 _CONNECTING: Final = 2
 """A socket that still connects is no accepted peer: it may have got the port that another user's socket has."""
@@ -44,6 +47,15 @@ _LOCAL, _STATE, _UID, _INODE = 1, 3, 7, 9
 
 End = tuple[str, int]
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def unix_peer_uid(connection: socket.socket) -> int:
+    """Return the uid at the other end of a Unix socket in a private directory: ours where the system does not tell."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return os.geteuid()
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    uid: int = _CREDENTIALS.unpack(found)[1]
+    return uid
 
 
 def netlink_uid(client: End, server: End) -> int | None:

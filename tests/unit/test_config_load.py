@@ -424,11 +424,19 @@ def test_an_address_that_others_reach_needs_tokens_and_a_proxy(tmp_path: Path, h
     text = others.replace("{trustedProxies", f"{{host: '{host}', trustedProxies")
     (problem,) = problems(tmp_path, text if "gateway" in text else f"{text}gateway: {{host: '{host}'}}")
     assert problem.startswith(f'agent.yaml: gateway.host: "{host}" is not a loopback address')
-    assert "set auth.mode to team, let a proxy end TLS, and name its address in gateway.trustedProxies" in problem
+    assert "set auth.mode to team, and gateway.tlsCertificate and tlsKey, or name the address of a proxy" in problem
 
 
 @pytest.mark.parametrize("host", OTHER_ADDRESSES)
-def test_an_address_that_others_reach_is_accepted_with_both(tmp_path: Path, host: str) -> None:
+def test_an_address_that_others_reach_is_accepted_with_tokens_and_tls(tmp_path: Path, host: str) -> None:
+    text = f"auth: {{mode: hybrid}}\ngateway: {{host: '{host}', tlsCertificate: /c.pem, tlsKey: /k.pem}}"
+    assert load(tmp_path, text).config.gateway.host == host
+    for part in ("tlsCertificate: /c.pem, ", ", tlsKey: /k.pem"):
+        assert problems(tmp_path, text.replace(part, ""))
+
+
+@pytest.mark.parametrize("host", OTHER_ADDRESSES)
+def test_an_address_that_others_reach_is_accepted_with_tokens_and_a_proxy(tmp_path: Path, host: str) -> None:
     text = f"auth: {{mode: team}}\ngateway: {{host: '{host}', trustedProxies: ['10.0.0.2', '::1']}}"
     assert load(tmp_path, text).config.gateway.host == host
     (problem,) = problems(tmp_path, text.replace("10.0.0.2", "10.0.0"))

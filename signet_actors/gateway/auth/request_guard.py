@@ -63,6 +63,7 @@ class GuardPolicy:
     """Served host names: lower-case ``names``, with ``port`` or none, and ``exact`` ones as configured.
 
     ``is_local``: only this machine is served. ``proxies``: the addresses from which requests of others may come.
+    ``has_tls``: other machines may connect themselves, too.
     """
 
     port: int
@@ -70,6 +71,7 @@ class GuardPolicy:
     exact: frozenset[str]
     is_local: bool = True
     proxies: frozenset[str] = frozenset()
+    has_tls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,12 @@ class GuardRejection:
 
 
 def guard_policy(
-    port: int, allowed_hosts: Iterable[str], *, is_local: bool = True, proxies: Iterable[str] = ()
+    port: int,
+    allowed_hosts: Iterable[str],
+    *,
+    is_local: bool = True,
+    proxies: Iterable[str] = (),
+    has_tls: bool = False,
 ) -> GuardPolicy:
     """Return the policy for a listener on ``port``. An allowed host may include its own port (for a port-forward)."""
     names, exact = set(LOCAL_NAMES), set()
@@ -94,7 +101,12 @@ def guard_policy(
         elif match:
             names.add(host)
     return GuardPolicy(
-        port=port, names=frozenset(names), exact=frozenset(exact), is_local=is_local, proxies=frozenset(proxies)
+        port=port,
+        names=frozenset(names),
+        exact=frozenset(exact),
+        is_local=is_local,
+        proxies=frozenset(proxies),
+        has_tls=has_tls,
     )
 
 
@@ -113,7 +125,7 @@ def served_uids(users: Iterable[str], unknown: Callable[[str], None]) -> frozens
 
 def check_request(policy: GuardPolicy, method: str, headers: Headers, peer: str | None) -> GuardRejection | None:
     """Return None if the request may be served. Header names must be lower-case. Ignores path, query and body."""
-    if not is_loopback(peer) and peer not in policy.proxies:
+    if not is_loopback(peer) and peer not in policy.proxies and (policy.is_local or not policy.has_tls):
         return _forbidden(
             "In local mode only requests from this machine are accepted"
             if policy.is_local
@@ -141,7 +153,7 @@ def check_request(policy: GuardPolicy, method: str, headers: Headers, peer: str 
     rejection = _check_host(policy, seen.get(b"host"))
     if rejection is not None or not browser:
         return rejection
-    return _check_browser(method, seen, ("http", "https") if policy.proxies else ("http",))
+    return _check_browser(method, seen, ("http", "https") if policy.proxies or policy.has_tls else ("http",))
 
 
 def is_from_proxy(headers: Headers) -> bool:

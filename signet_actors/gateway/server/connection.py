@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import functools
+import socket
 import struct
 import termios
 from typing import Any, Final, cast
@@ -41,10 +42,12 @@ from signet_actors.gateway.server.framing import (
     response_bytes,
 )
 from signet_actors.gateway.server.load_shedding import Deadline, ServerContext, Ticket
-from signet_actors.runtime.socket_uids import SOCKET_CLOSED, End, netlink_uid
+from signet_actors.runtime.socket_uids import SOCKET_CLOSED, End, netlink_uid, unix_peer_uid
 from signet_actors.runtime.sync_points import sync_point
 
 MAX_PIPELINED: Final = 8
+LOCAL_END: Final = ("127.0.0.1", 0)
+"""Both ends of a connection over the Unix socket: it comes from this machine."""
 LINGER_MS: Final = 1000
 OVERFLOW_WAIT_MS: Final = 1000
 """A connection beyond the limit waits this long to be served; meanwhile it may send a health probe."""
@@ -89,7 +92,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if self.client is not None and self.server is not None:
+        connection = transport.get_extra_info("socket")
+        if connection.family == socket.AF_UNIX:
+            self.client = self.server = LOCAL_END
+            self._known_peer.append(unix_peer_uid(connection))
+        elif self.client is not None and self.server is not None:
             # Asked now, because a client may send its request, close the connection, and still mean it.
             uid = netlink_uid(self.client, cast("End", self.server))
             self._known_peer += [] if uid in {None, SOCKET_CLOSED} else [uid]

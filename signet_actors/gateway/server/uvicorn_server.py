@@ -12,7 +12,8 @@ import contextlib
 import functools
 import socket
 from collections.abc import Generator
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import uvicorn
 
@@ -27,7 +28,16 @@ With a single descriptor, a new connection would wait for seconds when many conn
 """
 
 
-def server_config(app: Any, server_context: ServerContext, *, backlog: int = 1024) -> uvicorn.Config:
+class Tls(NamedTuple):
+    """The files of the certificate chain and of its private key."""
+
+    certificate: str
+    key: str
+
+
+def server_config(
+    app: Any, server_context: ServerContext, *, backlog: int = 1024, tls: Tls | None = None
+) -> uvicorn.Config:
     """Return uvicorn's configuration: ``app`` behind ``BoundedHttpProtocol``, all other services off."""
     return uvicorn.Config(
         app,
@@ -40,14 +50,27 @@ def server_config(app: Any, server_context: ServerContext, *, backlog: int = 102
         proxy_headers=False,
         server_header=False,
         backlog=backlog,
+        ssl_certfile=None if tls is None else tls.certificate,
+        ssl_keyfile=None if tls is None else tls.key,
     )
 
 
 class InProcessServer(uvicorn.Server):
     """A uvicorn server that the gateway actor runs: no signal handlers, no polling loop, stopped by ``stop()``."""
 
-    def __init__(self, app: Any, server_context: ServerContext, *, backlog: int = 1024) -> None:
-        super().__init__(server_config(app, server_context, backlog=backlog))
+    def __init__(
+        self,
+        app: Any,
+        server_context: ServerContext,
+        *,
+        backlog: int = 1024,
+        tls: Tls | None = None,
+        local: socket.socket | None = None,
+    ) -> None:
+        super().__init__(server_config(app, server_context, backlog=backlog, tls=tls))
+        self._tls = tls
+        self._local = local
+        self._certificate = _modified(tls)
         self.server_context = server_context
         self.accepting = asyncio.Event()
         self._stopped = asyncio.Event()
@@ -57,6 +80,27 @@ class InProcessServer(uvicorn.Server):
         # The loop accepts one connection per descriptor and iteration; the duplicates share the same queue.
         more = [listener.dup() for listener in sockets or () for _ in range(ACCEPTS_PER_ITERATION - 1)]
         await super().serve([*(sockets or ()), *more])
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve the Unix socket, too: without TLS, because it is reached from this machine only."""
+        await super().startup(sockets)
+        if self._local is not None:
+
+            def protocol() -> asyncio.Protocol:
+                made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+                    config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+                )
+                return made
+
+            loop = asyncio.get_running_loop()
+            self.servers.append(await loop.create_unix_server(protocol, sock=self._local, backlog=self.config.backlog))
+
+    def take_new_certificate(self) -> None:
+        """Use the certificate for new connections if its file has changed. Raises OSError."""
+        modified = _modified(self._tls)
+        if self._tls is not None and self.config.ssl is not None and modified != self._certificate:
+            self.config.ssl.load_cert_chain(*self._tls)
+            self._certificate = modified
 
     def stop(self, grace_ms: int) -> None:
         """Stop accepting connections; give the requests in flight ``grace_ms`` to finish."""
@@ -70,8 +114,14 @@ class InProcessServer(uvicorn.Server):
         yield
 
     async def main_loop(self) -> None:
-        """Wait until ``stop()``. Wakes once a second to update the Date header."""
+        """Wait until ``stop()``. Wakes once a second to update the Date header, and for a new certificate."""
         self.accepting.set()
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopped.wait(), timeout=1.0)
+            with contextlib.suppress(OSError):  # while it is being replaced, the former one is used
+                self.take_new_certificate()
+
+
+def _modified(tls: Tls | None) -> tuple[int, ...]:
+    return () if tls is None else tuple(Path(file).stat().st_mtime_ns for file in tls)

@@ -24,6 +24,8 @@ from signet_actors.protocol.message import MAX_FRAME_BYTES
 
 SUPERVISOR_SOCKET = "supervisor"
 SEARCH_SOCKET = "gateway-search"
+LOCAL_SOCKET = "http.sock"
+"""On which the gateway serves HTTP to programs of this user."""
 
 MAX_PATH_BYTES = 107 if sys.platform == "linux" else 103
 """The kernel's limit for a socket path, without the terminating zero."""

@@ -24,7 +24,7 @@ class ChildContext(msgspec.Struct, frozen=True):
 
     ``incarnation`` counts the processes of this name since the supervisor started, from 1.
     ``boot_id`` identifies the run of the supervisor; ``started_at_ms`` is its start on the wall clock; ``bus_key`` is
-    the secret by which its processes authenticate each other. ``listen_fds`` are inherited listening TCP sockets.
+    the secret by which its processes authenticate each other. ``listen_fds``: listening sockets, TCP and Unix.
     ``workspace`` and ``socket_dir`` are absolute paths. ``files`` are the lasting files that earlier processes of this
     daemon opened: no other file may take their place.
     """

@@ -24,6 +24,7 @@ from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.logging.configuration import check_log_file, configure_logging
 from signet_actors.runtime.messaging.envelope import new_counters
 from signet_actors.runtime.messaging.sockets import (
+    LOCAL_SOCKET,
     make_private_directory,
     new_bus_key,
     remove_directory,
@@ -37,7 +38,7 @@ from signet_actors.runtime.processes.terminal import open_standard_streams, writ
 from signet_actors.runtime.supervision.children import ChildSpec
 from signet_actors.runtime.supervision.control_socket import ControlSocket
 from signet_actors.runtime.supervision.daemon_files import DaemonFiles
-from signet_actors.runtime.supervision.listener import open_listener, with_address
+from signet_actors.runtime.supervision.listener import open_listener, open_local_listener, with_address
 from signet_actors.runtime.supervision.reload import loader_that_logs
 from signet_actors.runtime.supervision.sd_notify import Notifier
 from signet_actors.runtime.supervision.supervisor import RETRY_FAILED_MS, Supervisor
@@ -146,10 +147,11 @@ def _run_locked(
             open_listener(gateway.host, gateway.port if port is None else port, gateway.listen_backlog, workspace)
         )
         bound = listener.getsockname()[1]
+        local = stack.enter_context(open_local_listener(sockets / LOCAL_SOCKET, gateway.listen_backlog))
         running = with_address(config, gateway.host, bound)
         if former is not None:
             log.warning("former_run_ended_without_stop", **former._asdict())
-        files.write(gateway.host, bound)
+        files.write(gateway.host, bound, socket=local.getsockname(), tls=bool(gateway.tls_certificate))
         shared = shared_storage(workspace)
         if shared is not None:
             log.warning("workspace_on_shared_storage", found=f"the workspace {shared}", remedy=ADVICE)
@@ -165,16 +167,17 @@ def _run_locked(
             clock=clock,
             rng=random.Random(),
             log=log,
-            listen_fds=(listener.fileno(),),
+            listen_fds=(listener.fileno(), local.fileno()),
             load=loader_that_logs(load, loaded, log),
             notifier=Notifier(os.environ),
             retry_failed_ms=retry_failed_ms,
             daemon_files=files,
             ends_with_terminal=ends_with_terminal,
         )
+        scheme = "https" if gateway.tls_certificate else "http"
         shown_host = f"[{gateway.host}]" if ":" in gateway.host else gateway.host
         supervisor.on_serving = lambda: write_line(
-            f"Signet listens on http://{shown_host}:{bound} (workspace {workspace})"
+            f"Signet listens on {scheme}://{shown_host}:{bound} (workspace {workspace})"
         )
         code = supervisor.run(signals)
         if supervisor.exit_reason:

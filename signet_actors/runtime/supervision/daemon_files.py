@@ -47,9 +47,13 @@ class DaemonFiles:
         self._address: bytes | None = None
         self._files: list[FileIdentity] = []
 
-    def write(self, host: str, port: int) -> None:
-        """Write the pid and the address; on a full disk, use a part of the disk reserve. Raises OSError."""
-        self._address = msgspec.json.encode({"host": host, "port": port, "pid": os.getpid()}) + b"\n"
+    def write(self, host: str, port: int, *, socket: str, tls: bool) -> None:
+        """Write the pid and the address; on a full disk, use a part of the disk reserve. Raises OSError.
+
+        ``socket``: the path of the Unix socket on which it listens, too, without TLS.
+        """
+        note = {"host": host, "port": port, "pid": os.getpid(), "socket": socket, "tls": tls}
+        self._address = msgspec.json.encode(note) + b"\n"
         notes = ((self.workspace.pid_file, f"{os.getpid()}\n".encode()), (self.workspace.address_file, self._address))
         for path, content in notes:
             try:
@@ -105,7 +109,7 @@ class DaemonFiles:
             try:
                 self.workspace.ensure()
                 self._lock.renew_file()
-                self.write(note["host"], note["port"])
+                self.write(note["host"], note["port"], socket=note["socket"], tls=note["tls"])
             except (OSError, ConfigError, WorkspaceLocked) as error:
                 return f"{self.workspace.daemon_dir} was changed and cannot be restored: {error}"
         return ""

@@ -51,6 +51,20 @@ def open_listener(host: str, port: int, backlog: int, workspace: Path) -> socket
     return listener
 
 
+def open_local_listener(path: Path, backlog: int) -> socket.socket:
+    """Return a listening Unix socket in a private directory, for programs of this user. Raises ConfigError."""
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        listener.bind(str(path))
+        path.chmod(0o600)
+        listener.listen(backlog)
+    except OSError as error:
+        listener.close()
+        raise ConfigError(f"cannot listen on {path}: {error.strerror or error}") from error
+    listener.setblocking(False)
+    return listener
+
+
 class TakenPort:
     """A port on which another program listens: what it is, as far as that can be told, and what to do.
 

@@ -1,0 +1,144 @@
+"""The daemon's other ways in: a Unix socket for its own user, and TLS for other machines."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import ssl
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from signet_actors.config.load import load_config
+from tests.support.bus_harness import eventually
+from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.team import Team
+
+pytestmark = pytest.mark.system
+
+OPS = Path(__file__).parents[2] / "ops"
+CERTIFICATE = (
+    "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
+)
+
+
+def address(daemon: LiveDaemon) -> dict[str, Any]:
+    note: dict[str, Any] = json.loads((daemon.workspace / ".daemon" / "address").read_text())
+    return note
+
+
+class OverUnixSocket(http.client.HTTPConnection):
+    """A connection to the socket that the address file names."""
+
+    def __init__(self, daemon: LiveDaemon) -> None:
+        super().__init__("localhost", timeout=30)
+        self.path = address(daemon)["socket"]
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(30)
+        self.sock.connect(self.path)
+
+
+def ask(connection: http.client.HTTPConnection, target: str, **headers: str) -> tuple[int, Any]:
+    """Return status and body; the connection is closed, and opens again with the next request."""
+    with contextlib.closing(connection):
+        connection.request("GET", target, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+
+
+def is_served(connect: Callable[[], http.client.HTTPConnection]) -> bool:
+    with contextlib.suppress(OSError, ValueError):  # also SSLError, and an address file that is not there yet
+        return ask(connect(), "/health/ready")[0] == 200
+    return False
+
+
+def make_certificate(root: Path) -> None:
+    command = [*CERTIFICATE.split(), "-keyout", str(root / "key.pem"), "-out", str(root / "cert.pem")]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+
+
+@pytest.fixture
+def with_tls(tmp_path: Path) -> Iterator[LiveDaemon]:
+    make_certificate(tmp_path)
+    files = f"tlsCertificate: {tmp_path}/cert.pem, tlsKey: {tmp_path}/key.pem"
+    with live_daemon(config=f"auth: {{mode: team}}\ngateway: {{{files}}}\n", started=False) as daemon:
+        daemon.launch()
+        eventually(lambda: is_served(lambda: OverUnixSocket(daemon)))
+        yield daemon
+
+
+def over_tls(daemon: LiveDaemon, root: Path) -> http.client.HTTPSConnection:
+    trusted = ssl.create_default_context(cafile=root / "cert.pem")
+    return http.client.HTTPSConnection("127.0.0.1", address(daemon)["port"], context=trusted, timeout=30)
+
+
+def test_the_unix_socket_serves_its_user_like_the_port() -> None:
+    with live_daemon() as daemon:
+        connection = OverUnixSocket(daemon)
+        memory = daemon.api.remember("Said over the port")
+        assert ask(connection, f"/api/memory/{memory['id']}")[1]["content"] == "Said over the port"
+        assert ask(connection, "/api/config")[0] == 200
+        assert ask(connection, "/api/memories", Host="evil.example")[0] == 421
+        assert ask(connection, "/api/memories", Origin="http://evil.example")[0] == 403
+        path = Path(connection.path)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        daemon.kill("gateway")
+        daemon.wait_ready()
+        assert ask(OverUnixSocket(daemon), "/health")[0] == 200
+    assert not path.exists()
+
+
+def test_the_port_speaks_tls_and_nothing_else(with_tls: LiveDaemon, tmp_path: Path) -> None:
+    owner = {"x_signet_owner_token": (with_tls.workspace / ".daemon" / "owner-token").read_text()}
+    connection, port = over_tls(with_tls, tmp_path), address(with_tls)["port"]
+    assert ask(connection, "/health")[0] == 200
+    assert ask(connection, "/api/memories")[0] == 401
+    assert ask(connection, "/api/memories", **owner)[0] == 200
+    assert ask(OverUnixSocket(with_tls), "/api/memories", **owner)[0] == 200
+    with pytest.raises((http.client.HTTPException, OSError)):
+        ask(http.client.HTTPConnection("127.0.0.1", port, timeout=30), "/health")
+    with pytest.raises(ssl.SSLCertVerificationError):
+        ask(http.client.HTTPSConnection("127.0.0.1", port, timeout=30), "/health")
+
+
+def test_a_renewed_certificate_is_used_without_a_restart(with_tls: LiveDaemon, tmp_path: Path) -> None:
+    assert ask(over_tls(with_tls, tmp_path), "/health")[0] == 200
+    (tmp_path / "cert.pem").write_text("half a certificate")  # as it may be while it is being replaced
+    make_certificate(tmp_path)
+    eventually(lambda: is_served(lambda: over_tls(with_tls, tmp_path)))
+
+
+def test_a_certificate_that_cannot_be_used_is_refused_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "cert.pem").write_text("no certificate")
+    files = f"tlsCertificate: {tmp_path}/cert.pem, tlsKey: {tmp_path}/key.pem"
+    with live_daemon(config=f"gateway: {{{files}}}\n", started=False) as daemon:
+        code, text = daemon.refused_start()
+    assert code == 78
+    assert "gateway.tlsCertificate and tlsKey cannot be used" in text
+
+
+def test_the_files_for_compose_fit_together(tmp_path: Path) -> None:
+    compose = yaml.safe_load((OPS / "team" / "compose.yaml").read_text())
+    text = (OPS / "team" / "agent.yaml").read_text()
+    (tmp_path / "agent.yaml").write_text(text)
+    config = load_config(tmp_path, {}).config
+    addresses = {name: one["networks"]["inside"]["ipv4_address"] for name, one in compose["services"].items()}
+    assert config.gateway.trusted_proxies == (addresses["caddy"],)
+    assert f"reverse_proxy {addresses['signet']}:{config.gateway.port}" in (OPS / "team" / "Caddyfile").read_text()
+    with live_daemon(config=text.replace("172.30.60.2", "127.0.0.1").replace("0.0.0.0", "127.0.0.1")) as daemon:
+        team = Team(daemon)
+        passed_on = {"Host": "signet.example.com", "X-Forwarded-For": "203.0.113.7", "X-Forwarded-Proto": "https"}
+        reader = team.bearer("readonly").acting(**{name.replace("-", "_"): text for name, text in passed_on.items()})
+        assert reader.get("/api/memories").status == 200
+        assert team.nobody.request("GET", "/api/memories", headers=passed_on).status == 401
+        assert reader.acting(Host="evil.example").get("/api/memories").status == 421
