@@ -1,7 +1,7 @@
 """Limit on deletions by batch forgets without a confirm token: 25 in 5 minutes, over any number of requests.
 
-Recent deletions are kept as ``[[began_ms, count], …]``, one pair per ten seconds, so the list stays short. In local
-mode callers are not authenticated, so they all share one list.
+Recent deletions are kept as ``[[began_ms, count], …]``, one pair per ten seconds, so the list stays short. All
+callers share one list, because in local mode they are not authenticated.
 
 Source: memory-api.txt "POST /api/memory/forget".
 Departs: the documented threshold counts the candidates of one request, which a caller can avoid with a smaller

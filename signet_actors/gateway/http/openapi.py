@@ -44,7 +44,8 @@ A 2xx response to a write means that it is on disk. 4xx: refused, not applied. 5
 `Retry-After`. 504: outcome unknown, retry with the same `Idempotency-Key`. 507: the disk is full, not applied.
 A request with fields or parameters that have no effect is served; the response lists them in `warnings`
 (or in the header `x-signet-warnings` if the response is not a JSON object).
-`x-signet-permission` and `x-signet-rate-limit` are not enforced: in local mode every caller may do everything.
+In local mode every caller of this machine may do everything. In the modes team and hybrid a token needs the permission
+`x-signet-permission`, its limits must be among `x-signet-scoped-by`, and `x-signet-rate-limit` names its rate limit.
 Every error has the body `{"error", "code", "field"?}`, or is a JSON-RPC error (only at `/mcp`); every response has the
 header `x-signet-trace-id`.
 """
@@ -178,6 +179,8 @@ def _operation(route: DeclaredPath, schemas: _Schemas, memory_routes: Sequence[D
         "responses": _responses(operation, schemas, memory_routes),
         "x-signet-permission": operation.permission.value if operation.permission else None,
     }
+    if operation.scoped_by:
+        described["x-signet-scoped-by"] = list(operation.scoped_by)
     if operation.description:
         described["description"] = operation.description
     if operation.owner_only:

@@ -56,6 +56,8 @@ async def forget(call: Call[api.ForgetRequest]) -> HttpResponse:
     principal = call.principal
     if request.force and principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
         raise SignetError("Autonomous agents cannot force-delete memories", code=ErrorCode.FORBIDDEN, field="force")
+    if request.force and execute:
+        state.take_rate(call.identity, "forceDelete")
     found = await call.ask_searcher(selection)
     candidates = found.candidates
     matching = max(found.matching, len(candidates))
