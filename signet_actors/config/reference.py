@@ -31,7 +31,6 @@ WITHOUT_EFFECT: Final = (
     "memory.pipelineV2.telemetry",
     "memory.pipelineV2.hints.poll",
     "memory.pipelineV2.dampening",
-    "auth.sessionTokenTtlSeconds",
 )
 """Keys and sections whose feature is not in this release. They are checked like all others. Remove a line here when you
 implement its feature.

@@ -40,6 +40,20 @@ def test_a_token_is_accepted_until_it_is_revoked_and_says_who_has_it() -> None:
         team.owner.request("DELETE", "/api/auth/tokens/unknown").refused(404)
 
 
+def test_a_token_lives_as_long_as_it_is_asked_to() -> None:
+    with team_daemon() as team:
+
+        def seconds(**asked: object) -> int:
+            token = team.owner.post("/api/auth/token", {"role": "readonly", **asked}).ok()["token"]
+            claims = team.with_token(token).get("/api/auth/whoami").ok()["claims"]
+            return int(claims["exp"] - claims["iat"])
+
+        assert seconds() == 604_800
+        assert seconds(session=True) == 86_400
+        assert seconds(ttlSeconds=3600, session=True) == 3600
+        assert seconds(ttlSeconds=1) == 60
+
+
 def test_a_replaced_token_ends_and_the_new_one_has_its_rights() -> None:
     with team_daemon() as team:
         issued = team.issue("readonly", "Ada", project="/shop")
@@ -59,6 +73,7 @@ def test_a_change_of_mode_acts_on_the_next_request_of_an_open_connection() -> No
         text = (team.daemon.workspace / "agent.yaml").read_text()
         team.daemon.configure(text.replace("mode: local", "mode: team"))
         eventually(lambda: team.nobody.get("/api/memories").status == 401)
+        eventually(lambda: accepted(team.daemon.owner))  # its token is made with the first change to this mode
         token = team.daemon.owner.post("/api/auth/token", {"role": "agent"}).ok()["token"]
         assert accepted(team.with_token(token))
         team.daemon.configure(text)

@@ -60,6 +60,10 @@ class CreateTokenRequest(msgspec.Struct, frozen=True, kw_only=True, omit_default
     ttl_seconds: (
         Annotated[int, Clamped(low=60, high=MAX_TTL_S), Meta(description="Seconds until it expires")] | None
     ) = None
+    session: Annotated[
+        bool,
+        Meta(description="Expires after auth.sessionTokenTtlSeconds, if ttlSeconds is not given"),
+    ] = False
 
 
 class TokenIssued(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -31,7 +31,9 @@ async def create(call: Call[api.CreateTokenRequest]) -> HttpResponse:
     """Issue a token, once it is on disk."""
     _refuse_unread(call)
     request, token_id = call.request, _new_id()
-    ttl_s = request.ttl_seconds or call.state.config.auth.default_token_ttl_seconds
+    config = call.state.config.auth
+    usual_s = config.session_token_ttl_seconds if request.session else config.default_token_ttl_seconds
+    ttl_s = request.ttl_seconds or usual_s
     row = _row(call, "token", token_id, request.name or f"token:{token_id}", Role(request.role), ttl_s=ttl_s)
     limits = {"project": request.scope.project, "agent_id": request.scope.agent, "user_name": request.scope.user}
     return await _issue(call, msgspec.structs.replace(row, **limits))
