@@ -341,7 +341,7 @@ class AgentsConfig(Struct, frozen=True):
 
     roster: Annotated[
         tuple[RosterEntry, ...],
-        Meta(max_length=1000, description="Agents with settings; agents not listed here are accepted too"),
+        Meta(max_length=1000, description="Agents with settings; agents never listed here are accepted too"),
     ] = ()
 
 

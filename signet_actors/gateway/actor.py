@@ -282,6 +282,7 @@ class Gateway:
         self.state.reconfigure(msgspec.structs.replace(config, embedding=embedding))
         self._token_task = asyncio.create_task(self._take_owner_token(self.state))
         self._apply_embedding_config(self.state)
+        self.state.synthesis.check_soon()  # agents may read other memories now
         self.log.info("reloaded")
 
     def _record_change(self, state: GatewayState, config: Config) -> None:

@@ -36,7 +36,7 @@ MOST_UNANSWERED = 3
 MOST_TRIES = 12
 """A request that fails so often is set aside. The pause doubles after each try, so this takes a day and a half."""
 FIRST_PAUSE_S = 60
-FINAL_REFUSALS = (400, 413, 422)
+FINAL_REFUSALS = (400, 409, 413, 422)
 """Statuses by which the daemon says that it will never accept this request."""
 FAILURES = (0, 500)
 """No answer, or an error that may lie in the request: a try counts. Other refusals tell the daemon's state."""

@@ -96,13 +96,17 @@ class MemoryColumns:
         visibility, agent = self._codes["visibility"][rows], self._codes["agent_id"][rows]
         mask: Mask = self.live[rows] & (self._codes["scope"][rows] == self._code("scope", scope or ""))
         own = agent == self._code("agent_id", policy.agent_id)
-        if policy.kind == "isolated":
+        if policy.kind == "archived":
+            mask &= False
+        elif policy.kind == "isolated":
             mask &= own
         else:
             shared = visibility == self._code("visibility", "global")
             if policy.kind == "group":
                 shared &= np.isin(agent, [self._code("agent_id", member) for member in policy.members])
             mask &= shared | own
+        if policy.archived:
+            mask &= ~np.isin(agent, [self._code("agent_id", name) for name in policy.archived])
         mask &= visibility != self._code("visibility", "archived")
         for column, limit in (("project", policy.project), ("who", policy.user)):
             if limit is not None:

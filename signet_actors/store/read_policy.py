@@ -17,7 +17,12 @@ from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.protocol.memories import ANY_DIRECTORY, Filters, ReadScope, project_names
 from signet_actors.store.engine import Dialect, Reads
 
-_POLICY: Final = "SELECT a.read_policy, a.policy_group FROM agents a WHERE a.id = :agent"
+ARCHIVED_AGENTS: Final = "SELECT a.id FROM agents a WHERE a.archived_at IS NOT NULL"
+"""The agents that were removed from the roster; nothing of them is readable."""
+_POLICY: Final = (
+    "SELECT CASE WHEN a.archived_at IS NULL THEN a.read_policy ELSE 'archived' END, a.policy_group"
+    " FROM agents a WHERE a.id = :agent"
+)
 ORIGIN: Final = (
     f"CASE WHEN m.source_type = '{CHUNK}' THEN"
     " coalesce((SELECT g.source_type FROM chunk_groups g WHERE g.id = m.source_id),"
@@ -27,19 +32,24 @@ ORIGIN: Final = (
 
 A chunk that came from another store has no text here; if it names a file, it is of an import.
 """
-_MEMBERS: Final = "SELECT a.id FROM agents a WHERE a.policy_group = :policy_group ORDER BY a.id"
+_MEMBERS: Final = (
+    "SELECT a.id FROM agents a WHERE a.policy_group = :policy_group AND a.archived_at IS NULL ORDER BY a.id"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a caller may read in one snapshot. ``kind`` of the agent's policy: isolated, shared or group.
+    """What a caller may read in one snapshot.
 
-    ``project``, ``user``: as of ``ReadScope``.
+    ``kind`` of the agent's policy: isolated, shared, group, or archived, which reads nothing. ``members``: the agents
+    of its group; ``archived``: the agents whose global memories ``shared`` leaves out. ``project``, ``user``: as of
+    ``ReadScope``.
     """
 
     agent_id: str
     kind: str
     members: tuple[str, ...] = ()
+    archived: tuple[str, ...] = ()
     project: str | None = None
     user: str | None = None
 
@@ -49,10 +59,18 @@ def resolve_policy(view: Reads, read: ReadScope) -> Policy:
     row = view.one(_POLICY, {"agent": read.agent_id})
     kind, group = row or ("shared" if read.agent_id == DEFAULT_AGENT else "isolated", None)
     members: tuple[str, ...] = ()
+    archived: tuple[str, ...] = ()
     if kind == "group":
         kind = "isolated" if group is None else kind
         members = tuple(str(member) for (member,) in view.rows(_MEMBERS, {"policy_group": group}))
-    return Policy(read.agent_id, kind, members, read.project, read.user)
+    elif kind == "shared":
+        archived = tuple(str(agent) for (agent,) in view.rows(f"{ARCHIVED_AGENTS} ORDER BY a.id"))
+    return Policy(read.agent_id, kind, members, archived, read.project, read.user)
+
+
+def is_archived(view: Reads, agent_id: str) -> bool:
+    """Return whether the agent was removed from the roster."""
+    return view.one(f"{ARCHIVED_AGENTS} AND a.id = :agent", {"agent": agent_id}) is not None
 
 
 def readable(view: Reads, read: ReadScope) -> tuple[str, dict[str, Any]]:
@@ -74,12 +92,17 @@ def readable_in_any_scope(view: Reads, read: ReadScope) -> tuple[str, dict[str, 
 
     Used for access by id, and for exports, which must not leave rows out. ``shared`` allows all global memories and the
     agent's own; ``group`` the global memories of agents with the same ``policy_group`` and the agent's own;
-    ``isolated`` only the agent's own; of these, what the limits of the token admit. Archived rows are never readable.
+    ``isolated`` only the agent's own; of these, what the limits of the token admit. Archived rows, and those of
+    archived agents, are never readable.
     """
     policy = resolve_policy(view, read)
     bindings: dict[str, Any] = {"rp_agent": policy.agent_id}
     if policy.kind == "shared":
         predicate = "(m.visibility = 'global' OR m.agent_id = :rp_agent)"
+        if policy.archived:
+            predicate += f" AND m.agent_id NOT IN ({ARCHIVED_AGENTS})"
+    elif policy.kind == "archived":
+        predicate = "1 = 0"
     elif policy.kind == "group":
         names = [f"rp_member_{index}" for index in range(len(policy.members))]
         bindings.update(zip(names, policy.members, strict=True))

@@ -141,7 +141,7 @@ class Writer:
                 poison_commands=self.poison_commands,
             )
             self.backup = BackupWork(engine, path, self.workspace.backup_dir, self.clock)
-            self._startup.write(self.config, self.loop.calls.sync)
+            self._tell_archived(self._startup.write(self.config, self.loop.calls.sync))
             disk_reserve.allocate()
         except (errors.NewerSchema, errors.UpgradeRefused, errors.ConfigError) as error:
             raise errors.ActorExit(errors.ExitCode.CONFIG, error.detail) from error
@@ -450,12 +450,19 @@ class Writer:
         try:
             with self.busy_handler.at_most(0):
                 assert self._startup is not None, "the writer was not started"
-                self._startup.write(self.config, self.loop.calls.sync)
+                archived = self._startup.write(self.config, self.loop.calls.sync)
+            self._group.row_cache.clear()  # an agent of it may be archived now
             self._roster_pending = False
+            self._tell_archived(archived)
         except (LockTimeout, DiskFull) as error:
             self.log.warning("roster_write_postponed", error=str(error))
         except BROKEN_DISK as error:
             raise errors.ActorExit(errors.ExitCode.IO_ERROR, f"the disk failed: {error}") from error
+
+    def _tell_archived(self, agents: list[str]) -> None:
+        if agents:
+            remedy = "they are not in agents.roster any more; their memories are kept, and readable when they are again"
+            self.log.warning("agents_archived", agents=agents, remedy=remedy)
 
     def _begin_row(self) -> None:
         """Note that the commit goes on to another row or command, and send the heartbeat if it is due."""

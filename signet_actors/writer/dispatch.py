@@ -12,10 +12,11 @@ from signet_actors.protocol import pipeline as pipeline_messages
 from signet_actors.protocol import session_summaries as summary_messages
 from signet_actors.protocol import writer as messages
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Principal, message_of
+from signet_actors.protocol.message import Asked, Principal, message_of
 from signet_actors.protocol.sessions import RecordSessions, SetBypass
 from signet_actors.protocol.transcripts import ForgetTranscript, StoreTurns
 from signet_actors.store.command_context import CommandContext
+from signet_actors.store.writes import agents
 from signet_actors.writer.commands import (
     chunks,
     embeddings,
@@ -146,6 +147,15 @@ _REPEATABLE = (
 """The commands that are safe to repeat, and that write nothing when nothing is missing."""
 
 
+def _storing_agent(command: messages.TransactionCommand) -> str | None:
+    """Return the agent for which a request stores something; None for a request that finds only what is readable."""
+    if isinstance(command, messages.Remember | messages.RememberChunks):
+        return command.memory.agent_id
+    if isinstance(command, StoreTurns | ForgetTranscript):
+        return command.agent_id
+    return command.caller.agent_id if isinstance(command, Asked) else None
+
+
 def keeps_reply(command: messages.TransactionCommand, reply: messages.WriterReply) -> bool:
     """Return whether the reply is stored for retries.
 
@@ -160,6 +170,9 @@ def keeps_reply(command: messages.TransactionCommand, reply: messages.WriterRepl
 def execute(context: CommandContext, command: messages.TransactionCommand) -> messages.WriterReply:
     """Run the command's handler. Raises ``SignetError`` for a refusal; the caller owns transaction and savepoint."""
     handler = HANDLERS[type(command)]
+    agent_id = _storing_agent(command)
+    if agent_id is not None:
+        agents.refuse_archived(context, agent_id)
     if isinstance(command, lease_messages.JobReport):
         return leases.report(context, command, handler)
     reply: messages.WriterReply = handler(context, command)

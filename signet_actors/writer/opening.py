@@ -101,11 +101,11 @@ class StartupCommit:
         self._boot_id = boot_id
         self._epoch_begun = False
 
-    def write(self, config: Config, during_sync: AbstractContextManager[None]) -> None:
-        """Commit the agents of ``config``. Raises what a commit raises."""
+    def write(self, config: Config, during_sync: AbstractContextManager[None]) -> list[str]:
+        """Commit the agents of ``config``; return those that this archived. Raises what a commit raises."""
         with self._engine.begin(during_sync) as tx:
             context = CommandContext.begin(tx, self._clock, self._rng, config, self._boot_id, RowCache())
-            agents.sync_roster(context)
+            archived = agents.sync_roster(context)
             store_meta.put_if_new(tx, "database_id", context.new_id())
             store_meta.put(tx, "writer_started_at", iso(self._clock.wall_ms()))
             if not self._epoch_begun:
@@ -115,3 +115,4 @@ class StartupCommit:
                 store_meta.put(tx, STORE_META_KEY, epochs.begin(epoch, tx.last_number("embeddings")))
             tx.commit()
         self._epoch_begun = True
+        return archived

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from signet_actors.config.schema import RosterEntry
 from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.domain.permissions import Role
 from signet_actors.domain.transcripts.turns import Turn, stored_turns
@@ -85,6 +86,9 @@ def fill(room: PipelineHarness) -> None:
         whole = NewMemory("\n".join(parts), "fact", 0.5, source_type="file", source_id=source)
         stored = room.ask(RememberChunks(whole, parts, people))
     room.ask(ForgetMemory(id=stored.ids[1], reason="outdated", principal=people))
+    room.sync_roster(RosterEntry("retired", "group", "golden"))
+    room.remember("A golden memory of an agent that was removed", agent_id="retired")
+    room.sync_roster()
     keep_transcripts(room)
     keep_checkpoints(room)
     carry_out(room)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from signet_actors.config.schema import RosterEntry
 from signet_actors.protocol.leases import AdvanceHighWaterMark, ReapLeases
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
@@ -209,6 +210,7 @@ def tables_about(room: StoreRoom, suffixes: tuple[str, ...]) -> dict[str, list[s
 def test_an_erased_memory_is_named_only_where_that_must_be_kept(tmp_path: Path) -> None:
     with kept_sound(PipelineHarness(tmp_path, config=CONFIG)) as room:
         fill(room)
+        room.sync_roster(RosterEntry("retired"))  # only what is readable can be forgotten
         about = tables_about(room, SUFFIXES)
         for memory_id, agent in room.connection.execute(
             "SELECT id, agent_id FROM memories WHERE NOT is_deleted"

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, TypeVar
 import apsw
 import numpy as np
 import structlog
+from msgspec import structs
 
-from signet_actors.config.schema import Config
+from signet_actors.config.schema import AgentsConfig, Config, RosterEntry
 from signet_actors.features.checkpoints.api import RecordCheckpoint, StoredCheckpoint
 from signet_actors.features.checkpoints.rules import normalized_project
 from signet_actors.protocol.header import Header
@@ -25,11 +26,12 @@ from signet_actors.protocol.searcher import Recall, Recalled
 from signet_actors.protocol.writer import NewMemory, Remember, Remembered, Vector
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.within import recall_within
+from signet_actors.store.command_context import CommandContext, RowCache
 from signet_actors.store.engine import Engine, ReaderEngine, WriterEngine
 from signet_actors.store.sqlite.checks import scrub
 from signet_actors.store.sqlite.reader import SqliteEngine, read_engine
 from signet_actors.store.sqlite.writer import write_engine
-from signet_actors.store.writes import store_meta
+from signet_actors.store.writes import agents, store_meta
 from signet_actors.writer.group_commit import GroupCommit
 
 MODEL = "test-model"
@@ -165,6 +167,16 @@ class StoreRoom:
         asked = self.asked(command, frames, message_id=message_id)
         self.group.commit([asked])
         return asked.answer
+
+    def sync_roster(self, *roster: RosterEntry) -> list[str]:
+        """Apply a roster as the writer does at a reload; return the agents that were archived."""
+        self.config = self.group.config = structs.replace(self.config, agents=AgentsConfig(roster=roster))
+        with self.engine.begin() as tx:
+            context = CommandContext.begin(tx, self.clock, self.group.rng, self.config, "boot", RowCache())
+            archived = agents.sync_roster(context)
+            tx.commit()
+        self.group.row_cache.clear()
+        return archived
 
     def remember(
         self,

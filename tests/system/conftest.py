@@ -11,7 +11,7 @@ from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon, living
 
 ROOMS = 400
-"""In the roster at once. The policy of an agent that is taken out of it stays as it was."""
+"""Added to the roster at once. Those before them stay in it, as a test may use some of both."""
 PEOPLE = """
     - {name: lone, read_policy: isolated}
     - {name: wide, read_policy: shared}
@@ -61,8 +61,8 @@ def empty_rooms(daemon: LiveDaemon) -> Callable[[], Client]:
     def rooms() -> Iterator[Client]:
         for first in count(0, ROOMS):
             if first:
-                text = config.read_text(encoding="utf-8")
-                daemon.configure(text.replace(roster_of_rooms(first - ROOMS), roster_of_rooms(first)))
+                text = config.read_text(encoding="utf-8").replace(roster_of_rooms(first - 2 * ROOMS), "")
+                daemon.configure(text.replace(last := roster_of_rooms(first - ROOMS), last + roster_of_rooms(first)))
                 known = f"SELECT 1 FROM agents WHERE id = 'room-{first}' AND read_policy = 'isolated'"
                 eventually(lambda known=known: daemon.read(known), what="the next rooms")
             yield from (daemon.agent(f"room-{number}") for number in range(first, first + ROOMS))

@@ -16,7 +16,7 @@ from signet_actors.features.checkpoints.rules import normalized_project, tells_w
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
-from signet_actors.store.read_policy import conjunction, readable_in_any_scope
+from signet_actors.store.read_policy import conjunction, is_archived, readable_in_any_scope
 from signet_actors.store.reads.transcripts import last_turns, readable_transcript
 
 
@@ -109,6 +109,8 @@ def recovery(snapshot: Snapshot, query: api.FindRecovery, without: Without) -> a
 
     ``without`` returns a text without what was forgotten, also of what answers the text before it.
     """
+    if is_archived(snapshot, query.agent_id):
+        return api.RecoveryFound()
     if not query.same_session:
         return (
             api.RecoveryFound() if query.project is None else _of_last_session(snapshot, query, query.project, without)

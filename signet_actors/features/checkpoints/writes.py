@@ -8,6 +8,7 @@ import msgspec
 
 from signet_actors.features.checkpoints.api import CheckpointRecorded, RecordCheckpoint, StoredCheckpoint
 from signet_actors.store.command_context import CommandContext
+from signet_actors.store.read_policy import is_archived
 from signet_actors.store.writes import transcripts
 
 _KEYS: Final = ("id", "session_key", "agent_id")
@@ -38,9 +39,10 @@ _DELETE_OLD: Final = (
 
 
 def record(context: CommandContext, command: RecordCheckpoint) -> CheckpointRecorded:
-    """Store the checkpoint unless the user had the session forgotten."""
+    """Store the checkpoint unless the user had the session forgotten, or removed its agent."""
     transcript = transcripts.find(context.tx, command.agent_id, command.session_key)
-    if transcript is not None and transcript.forgotten_at is not None:
+    is_forgotten = transcript is not None and transcript.forgotten_at is not None
+    if is_forgotten or is_archived(context.tx, command.agent_id):
         return CheckpointRecorded(stored=False)
     session = {"session_key": command.session_key, "agent_id": command.agent_id}
     new, ended = command.checkpoint, command.ended

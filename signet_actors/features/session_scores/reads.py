@@ -10,14 +10,15 @@ from signet_actors.features.session_scores import api
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
-from signet_actors.store.read_policy import readable_in_any_scope
+from signet_actors.store.read_policy import ARCHIVED_AGENTS, is_archived, readable_in_any_scope
 
-_QUOTES_FORGOTTEN: Final = (
+_QUOTES_HIDDEN: Final = (
     "EXISTS (SELECT 1 FROM session_memories o JOIN memories m ON m.id = o.memory_id"
-    " WHERE o.session_key = s.session_key AND o.agent_id = s.agent_id AND o.was_injected = 1 AND m.is_deleted = 1)"
+    " WHERE o.session_key = s.session_key AND o.agent_id = s.agent_id AND o.was_injected = 1"
+    f" AND (m.is_deleted = 1 OR m.agent_id IN ({ARCHIVED_AGENTS})))"
 )
 _COLUMNS: Final = ", ".join(
-    f"CASE WHEN {_QUOTES_FORGOTTEN} THEN NULL ELSE s.reasoning END" if name == "reasoning" else f"s.{name}"
+    f"CASE WHEN {_QUOTES_HIDDEN} THEN NULL ELSE s.reasoning END" if name == "reasoning" else f"s.{name}"
     for name in api.ContinuityScore.__struct_fields__
 )
 _LIST: Final = (
@@ -66,6 +67,8 @@ def shown(snapshot: Snapshot, query: api.FindShown) -> api.ShownMemories:
 
 
 def _listed(snapshot: Snapshot, where: str, agent_id: str, **bindings: object) -> list[api.ContinuityScore]:
+    if is_archived(snapshot, agent_id):
+        return []
     rows = snapshot.rows(_LIST.format(where), {"agent_id": agent_id, **bindings})
     return [api.ContinuityScore(*row) for row in rows]
 

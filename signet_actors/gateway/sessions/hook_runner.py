@@ -17,7 +17,7 @@ from msgspec import UNSET
 from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.transcripts.marked import MAY_BE_MARK, has_mark
 from signet_actors.domain.transcripts.parse import FIRST_LINES, first_directory
-from signet_actors.errors import SignetError, Unavailable
+from signet_actors.errors import ErrorCode, SignetError, Unavailable
 from signet_actors.gateway.http.route import Call, HttpResponse, mark_unsent
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.sessions.ledger import Context
@@ -134,6 +134,8 @@ async def run_hook(
         call.state.log.warning("hook_timeout", route=call.route.path, trace=call.trace_id)
     except SignetError as error:
         skip = Skip(error.code.value, known)
+        if error.code is ErrorCode.CONFLICT:
+            call.warnings.append(error.detail)
         call.state.log.info("hook_skipped", route=call.route.path, code=error.code.value, trace=call.trace_id)
     except Exception:
         skip = Skip("internal", known)

@@ -12,7 +12,7 @@ import msgspec
 
 from signet_actors.domain.normalization import content_hash
 from signet_actors.domain.said_again import says_no_more, statement_of, without_forgotten
-from signet_actors.errors import SignetError
+from signet_actors.errors import Conflict, SignetError
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
@@ -27,6 +27,7 @@ from signet_actors.protocol.writer import (
     Remembered,
 )
 from signet_actors.store.command_context import CommandContext
+from signet_actors.store.writes import agents
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.writer.commands import chunks, memories, memory_changes
 
@@ -47,6 +48,11 @@ def import_memories(context: CommandContext, command: ImportMemories) -> Memorie
     differing: list[tuple[int, str]] = []
     for given in command.lines:
         context.heartbeat()
+        try:
+            agents.refuse_archived(context, given.memory.agent_id)
+        except Conflict as error:
+            refused.append(LineRefused(given.line, error.code, error.detail))
+            continue
         line = given if command.restore else _without_forgotten(context, given)
         if line is None:
             forgotten += 1
