@@ -24,7 +24,7 @@ from urllib.parse import urlencode
 
 from signet_actors.cli.presentation import json_object, on_terminal, one_line, print_bytes, print_json, print_message
 from signet_actors.cli.tables import print_wrapped
-from signet_actors.config.daemon_address import WILDCARD_ADDRESSES, Address, owner_token, token_for
+from signet_actors.config.daemon_address import WILDCARD_ADDRESSES, Address, owner_token, read_logins, token_for
 from signet_actors.config.workspace import Workspace
 from signet_actors.config.workspace_holder import lock_held
 from signet_actors.errors import (
@@ -81,7 +81,8 @@ class DaemonClient:
     """A client of one daemon. It keeps one connection and reconnects when it breaks.
 
     ``headers`` are sent with each request; without any, a person acts (``x-signet-actor-type: operator``). ``environ``
-    may have a token for this daemon. ``agent`` is named in each request but those that ``request`` sends.
+    may have a token for this daemon, or the user a login for it. ``agent`` is named in each request but those that
+    ``request`` sends.
     """
 
     def __init__(
@@ -101,7 +102,8 @@ class DaemonClient:
         self.retry_window_s = retry_window_s
         self.print_warnings = print_warnings
         self.headers = {"x-signet-actor": ACTOR, "x-signet-actor-type": "operator", **(headers or {})}
-        token = token_for(address, environ or {})
+        self._environ = environ or {}
+        token = token_for(address, self._environ)
         if token is not None:
             self.headers["Authorization"] = f"Bearer {_checked(token)}"
         self.last: DaemonReply | None = None
@@ -161,9 +163,11 @@ class DaemonClient:
             payload = _encode_utf8(json.dumps(body, ensure_ascii=False))
         if payload is not None:
             headers["Content-Type"] = JSON if lines is None else JSON_LINES
-        token = owner_token(self.address)
-        if token is not None:
-            headers[OWNER_TOKEN_HEADER] = token
+        owner = owner_token(self.address)
+        if owner is not None:
+            headers[OWNER_TOKEN_HEADER] = owner
+        elif "Authorization" not in headers and (login := read_logins(self._environ).get(str(self.address))):
+            headers["Authorization"] = f"Bearer {login}"
         if changes:
             headers["Idempotency-Key"] = key or f"{ACTOR}-{uuid.uuid4()}"
         self._verify_workspace()

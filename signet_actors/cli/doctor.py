@@ -40,6 +40,7 @@ from signet_actors.cli.doctor_findings import (
     backup_findings,
     database_findings,
     installation_findings,
+    token_findings,
 )
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.harnesses.identity_files import unread_files
@@ -485,6 +486,7 @@ CHECKS: tuple[Callable[[DoctorContext], Iterator[DoctorFinding]], ...] = (
     workspace_findings,
     daemon_findings,
     port_findings,
+    token_findings,
     socket_findings,
     disk_findings,
     descriptor_findings,

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,11 @@ from signet_actors.cli.harnesses.server_entry import NAME
 from signet_actors.cli.installed_program import gone_program, installed_program, is_program, other_program, same_program
 from signet_actors.cli.presentation import age_text, counted
 from signet_actors.cli.service_managers import service_manager
+from signet_actors.config.daemon_address import address_from_url, read_logins
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import newest_first
-from signet_actors.errors import ExitCode, SignetError
+from signet_actors.errors import ErrorCode, ExitCode, SignetError
 from signet_actors.runtime.connected_harnesses import read_connected
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -221,6 +222,29 @@ def installation_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     yield from _path_findings(context)
     yield from _connection_findings(context)
     yield from _service_findings(context)
+
+
+def token_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
+    """Check that others can have a token where one is needed, and that the stored ones are accepted."""
+    config = context.config
+    if context.client is not None and config is not None and config.auth.mode != "local":
+        with suppress(SignetError):
+            if config.gateway.trusted_proxies and not context.client.get("/api/auth/tokens", limit=1).body.get("total"):
+                told = f"auth.mode is {config.auth.mode} and a proxy is named, but no token was ever issued"
+                yield DoctorFinding("access", WARN, told, "`signet token create --role agent`")
+    for url, token in read_logins(context.environment).items():
+        bearer = {"Authorization": f"Bearer {token}"}
+        try:
+            with closing(DaemonClient(address_from_url(url), timeout_s=5, retry_window_s=0, headers=bearer)) as client:
+                client.get("/api/auth/whoami")
+        except SignetError as error:
+            if error.code is ErrorCode.UNAUTHORIZED:
+                told = f"{url} does not accept the stored token: {error.detail}"
+                yield DoctorFinding("login", WARN, told, f"`signet login {url}`, or `signet logout {url}`")
+            else:
+                yield DoctorFinding("login", OK, f"{url} cannot be asked now ({error.detail})")
+        else:
+            yield DoctorFinding("login", OK, f"{url} accepts the stored token")
 
 
 def _module_findings() -> Iterator[DoctorFinding]:

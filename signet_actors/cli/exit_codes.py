@@ -42,9 +42,12 @@ REMEDIES: dict[ErrorCode, str] = {
     ErrorCode.STORAGE_FULL: "Nothing was applied; free some disk space. Recall still works.",
     ErrorCode.RATE_LIMITED: "Nothing was applied; wait a minute and try again.",
     ErrorCode.OUTCOME_UNKNOWN: "Run the same command again: a change that was applied is not applied twice.",
+    ErrorCode.UNAUTHORIZED: "Give this machine a token of that daemon with `signet login`, or correct SIGNET_TOKEN.",
     ErrorCode.INTERNAL: "`signet logs --level error` shows the cause.",
 }
 
+NO_TOKENS = "auth secret not available (local mode?)"
+"""The daemon's refusal to issue a token in local mode (docs/compatibility.md "Authentication")."""
 CORRECT_CONFIG = "Correct it with `signet config edit`."
 
 STATUS_REMEDIES: dict[str, str] = {
@@ -84,6 +87,10 @@ def remedy(error: SignetError) -> str:
                 "A part of the text is a memory already, and nothing was stored. Find it with `signet search`; then"
                 " change it with `signet edit ID`, or `signet forget ID --whole` and store the text again."
             )
+        if error.code is ErrorCode.FORBIDDEN:
+            return _needed_token(error.detail)
+        if error.detail == NO_TOKENS:
+            return "`signet config set auth.mode team` turns them on."
         return STATUS_REMEDIES.get(str((json_object(error.answer) or {}).get("status"))) or REMEDIES.get(error.code, "")
     if isinstance(error, ConfigError):
         from signet_actors.config.load import InvalidConfig  # noqa: PLC0415 - slow; only for an error
@@ -94,6 +101,18 @@ def remedy(error: SignetError) -> str:
     return REMEDIES[error.code] if isinstance(error, OutcomeUnknown) else ""
 
 
+def _needed_token(detail: str) -> str:
+    """Return which token would do, if the daemon refused what the present one asked for; else an empty text."""
+    from signet_actors.domain.permissions import PERMISSIONS_OF  # noqa: PLC0415 - only for this error
+
+    needed = detail.partition("' lacks '")[2].partition("'")[0]
+    *fewer, most = [str(role) for role in reversed(PERMISSIONS_OF) if needed in PERMISSIONS_OF[role]] or [""]
+    if most:
+        named = f"{', '.join(fewer)} or {most}" if fewer else most
+        return f"It needs a token with the role {named} (`signet login`)."
+    return "It needs a token without this limit (`signet login`)." if detail.startswith("scope restricted") else ""
+
+
 def explanation(error: SignetError) -> str:
     """Return what went wrong, in the words of the command line where those of the daemon are about a request."""
     answer = (json_object(error.answer) or {}) if isinstance(error, RequestRefused) else {}
@@ -102,4 +121,4 @@ def explanation(error: SignetError) -> str:
     if answer.get("status") == "duplicate_content_hash":
         other = answer.get("duplicateMemoryId")
         return "Another memory has this text already" + (f": {other}" if other else "")
-    return error.detail
+    return "the daemon issues no tokens while auth.mode is local" if error.detail == NO_TOKENS else error.detail

@@ -40,6 +40,7 @@ from signet_actors.cli.presentation import (
     reporting,
 )
 from signet_actors.cli.service_managers import ServiceManager, service_here
+from signet_actors.cli.status import ACCESS
 from signet_actors.config.daemon_address import recorded_address
 from signet_actors.config.load import load_config
 from signet_actors.config.regular_file import open_regular
@@ -261,6 +262,8 @@ def _print_started(invocation: Invocation, workspace: Path, how: str) -> None:
         body = {"running": True, "pid": pid, "url": str(address), "workspace": str(workspace)}
         is_ready = "is " if how.startswith("ready") else ""
         invocation.print_done(body, f"The daemon {is_ready}{how}: {address} (pid {pid}, {workspace})")
+        if access := ACCESS.get(_auth_mode(invocation)):
+            print_message(f"{access} (`signet token create`).")
         if not is_ready and changed_since_start(workspace):
             print_message(f"warning: {CHANGED_SINCE_START}: `signet restart` loads the present one.")
     except OutputFailed as error:
@@ -275,6 +278,13 @@ def _print_tail(invocation: Invocation, start_log: Path) -> None:
         return
     for line in lines[-SHOWN_LOG_LINES:]:
         print_message(f"  {printable(invocation.advice(line))}")
+
+
+def _auth_mode(invocation: Invocation) -> str:
+    try:
+        return load_config(invocation.workspace, invocation.settings).config.auth.mode
+    except SignetError:
+        return "local"
 
 
 def stop_timeout_s(invocation: Invocation) -> float:

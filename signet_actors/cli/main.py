@@ -55,6 +55,9 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("providers", "pipeline", "providers", "Show each stage's model, its state, and today's usage."),
     ("review", "proposals", "review", "Approve or reject the pipeline's proposals."),
     ("synthesis", "duties", "synthesis", "Show when MEMORY.md was made and what changed; make it now."),
+    ("token", "tokens", "token", "Issue, list, replace and revoke tokens of this daemon."),
+    ("login", "tokens", "login", "Store a token for the daemon at URL, for all programs of this user."),
+    ("logout", "tokens", "logout", "Remove the token that is stored for the daemon at URL."),
     ("logs", "logs", "logs", "Show the daemon's log, or follow it."),
     ("config", "config", "config", "Show, check or change the configuration."),
     ("retention", "duties", "retention", "Run the periodic clean-up now."),
@@ -85,9 +88,10 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "Daemon",
         ("stop", "restart", "service", "doctor", "logs", "config", "backup", "restore", "up", "uninstall", "version"),
     ),
+    ("Team", ("token", "login", "logout", "audit")),
     (
         "Advanced",
-        ("providers", "pipeline", "review", "synthesis", "retention", "audit", "call", "bench", "eval", "completion"),
+        ("providers", "pipeline", "review", "synthesis", "retention", "call", "bench", "eval", "completion"),
     ),
 )
 """The headings of ``signet --help``, and the commands below each."""

@@ -241,9 +241,9 @@ def full_id(client: DaemonClient, given: str, *, deleted: bool = False) -> str:
         query = {"prefix": given, "limit": SHOWN_CANDIDATES + 1, "deleted": deleted}
         return {str(memory["id"]): memory.get("content") for memory in _found(client, _BY_PREFIX, query, "memories")}
 
-    if _is_complete(given, shown_by="signet list"):
+    if is_complete(given, shown_by="signet list"):
         return given
-    return _the_one(given, beginning(deleted=deleted) or beginning(deleted=not deleted), "memories")
+    return the_one(given, beginning(deleted=deleted) or beginning(deleted=not deleted), "memories")
 
 
 def full_pipeline_id(client: DaemonClient, given: str, *kinds: str) -> str:
@@ -252,17 +252,17 @@ def full_pipeline_id(client: DaemonClient, given: str, *kinds: str) -> str:
     ``kinds`` are those of the operation; an earlier one is preferred. Raises UnusableId like ``full_id``.
     """
     names, command = _PIPELINE_NAMES[kinds[-1]]
-    if _is_complete(given, shown_by=command):
+    if is_complete(given, shown_by=command):
         return given
     for kind in kinds:
         query = {"kind": kind, "prefix": given, "limit": SHOWN_CANDIDATES + 1}
         rows = _found(client, "/api/pipeline/by-prefix", query, "found")
         if rows:
-            return _the_one(given, {str(row["id"]): _described(row) for row in rows}, names)
+            return the_one(given, {str(row["id"]): _described(row) for row in rows}, names)
     return given
 
 
-def _is_complete(given: str, *, shown_by: str) -> bool:
+def is_complete(given: str, *, shown_by: str) -> bool:
     """Return whether ``given`` is a whole id. Raises UnusableId if it is too short for the beginning of one."""
     if len(given) < MIN_PREFIX_CHARS:
         raise UnusableId(
@@ -275,7 +275,7 @@ def _is_complete(given: str, *, shown_by: str) -> bool:
         return False
 
 
-def _the_one(given: str, found: dict[str, Any], names: str) -> str:
+def the_one(given: str, found: dict[str, Any], names: str) -> str:
     """Return the only id of ``found`` (texts by id), or ``given`` if it has none. Raises UnusableId for several."""
     if not found or given in found:
         return given

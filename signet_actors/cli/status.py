@@ -8,7 +8,7 @@ from __future__ import annotations
 import platform
 import shutil
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -29,7 +29,10 @@ from signet_actors.cli.tables import Column, print_fields, print_records, print_
 from signet_actors.config.shared_storage import ADVICE, shared_storage
 from signet_actors.domain.providers import NO_PROVIDER
 from signet_actors.domain.retention import FIRST_CLOCK
-from signet_actors.errors import ConfigError
+from signet_actors.errors import ConfigError, RequestRefused
+
+if TYPE_CHECKING:
+    from signet_actors.cli.connection import DaemonClient
 
 STORED = (
     ("memories", "memories"),
@@ -39,6 +42,10 @@ STORED = (
     ("sessions", "sessions"),
 )
 LOW_DISK_BYTES = 1_000_000_000
+ACCESS = {
+    "team": "auth.mode is team: all but the user that runs the daemon need a token",
+    "hybrid": "auth.mode is hybrid: other machines need a token",
+}
 OPTIONAL = frozenset(("extractor", "decider", "quarantine"))
 """Processes without which everything but the extraction of facts works."""
 
@@ -50,12 +57,14 @@ def status(invocation: Invocation, verbose: bool) -> None:
 
     On a pipe: as with --verbose, the processes separated by tabs. Exit code 3 when no daemon runs.
     """
-    answer = invocation.client(timeout_s=10).get("/api/status")
+    client = invocation.client(timeout_s=10)
+    answer = client.get("/api/status")
     answer.text("status")
     actors = answer.records("actors")
     if invocation.has_printed(answer):
         return
     body: dict[str, Any] = answer.body
+    body["access"] = _access(client)
     verbose = verbose or not on_terminal()
     if verbose:
         _print_processes(body, actors)
@@ -89,6 +98,7 @@ def _print_sentence(invocation: Invocation, body: dict[str, Any]) -> None:
         (
             ("address", f"http://{body.get('host')}:{body.get('port')}"),
             ("workspace", body.get("agentsDir")),
+            ("access", body["access"]),
             ("version", f"{body.get('version')}, up {duration(body.get('uptime'))}"),
             ("facts", facts),
             ("disk", _low_disk(invocation)),
@@ -96,6 +106,14 @@ def _print_sentence(invocation: Invocation, body: dict[str, Any]) -> None:
         ),
         indent=2,
     )
+
+
+def _access(client: DaemonClient) -> str | None:
+    """Return who needs a token; None if nobody does."""
+    try:
+        return ACCESS.get(str(client.get("/api/auth/whoami").body.get("mode")))
+    except RequestRefused:
+        return None
 
 
 def _connected(invocation: Invocation) -> str:
@@ -120,6 +138,7 @@ def _print_processes(body: dict[str, Any], actors: list[dict[str, Any]]) -> None
             ("daemon", f"{state}, version {body.get('version')}, up {duration(body.get('uptime'))}"),
             ("address", f"http://{body.get('host')}:{body.get('port')}"),
             ("workspace", body.get("agentsDir")),
+            ("access", body["access"]),
             ("problem", body.get("detail")),
         )
     )

@@ -27,7 +27,7 @@ class Client(Methods):
     """A client of one daemon. Threads may share it; ``close`` it, or use it in a ``with`` block.
 
     - ``url``: the daemon's address; without it, that of the daemon of ``workspace`` or of the environment.
-    - ``token``: a token or an API key; without it, SIGNET_TOKEN, else SIGNET_API_KEY.
+    - ``token``: a token or an API key; without it, SIGNET_TOKEN, else SIGNET_API_KEY, else that of `signet login`.
     - ``agent``: whose memories are read and written. ``session``: the key of the conversation.
     - ``actor``, ``actor_type``: who the history says made a change.
     - ``limits``: how long calls may take.

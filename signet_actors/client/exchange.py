@@ -100,12 +100,14 @@ class Limits:
 class Caller:
     """Makes exchanges for one daemon and one identity; a client has one.
 
-    ``clock`` and ``jitter`` (a random number below 1) are replaced in tests.
+    ``has_token``: its headers have one, or shall have none, so that a login is not used. ``clock`` and ``jitter`` (a
+    random number below 1) are replaced in tests.
     """
 
     location: Location
     limits: Limits = Limits()
     headers: Mapping[str, str] = field(default_factory=dict)
+    has_token: bool = False
     clock: Callable[[], float] = time.monotonic
     jitter: Callable[[], float] = random.random
 
@@ -168,8 +170,11 @@ class Caller:
             headers["content-type"] = JSON if operation.lines is None else JSON_LINES
         if operation.has_effect:
             headers["idempotency-key"] = request_id
-        if (operation.owner_only or operation.owner_parts) and (token := owner_token(address)) is not None:
-            headers[OWNER_TOKEN_HEADER] = token
+        owner = owner_token(address)
+        if owner is not None:
+            headers[OWNER_TOKEN_HEADER] = owner
+        elif not self.has_token and (login := self.location.login(address)):
+            headers["authorization"] = f"Bearer {login}"
         return headers
 
 

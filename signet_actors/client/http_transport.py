@@ -53,7 +53,7 @@ def make_caller(
         if not value.isprintable():
             shown = "the token" if name == "authorization" else f"{name} {value!r}"
             raise ValueError(f"{shown} has a character that a header cannot have")
-    return Caller(location, limits, headers)
+    return Caller(location, limits, headers, has_token=token is not None or secret is not None)
 
 
 def client_options(location: Location) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from signet_actors.config.daemon_address import (
     Address,
     address_from_url,
     address_of_url_variable,
+    read_logins,
     recorded_address,
     token_for,
 )
@@ -61,3 +62,7 @@ class Location:
     def credential(self, token: str | None) -> str | None:
         """Return the token or API key of the client: the given one, else that of the environment for this daemon."""
         return token_for(self._fixed, self._environ) if token is None else token or None
+
+    def login(self, address: Address) -> str | None:
+        """Return the token that `signet login` stored for the daemon at this address."""
+        return read_logins(self._environ).get(str(address))

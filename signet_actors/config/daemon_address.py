@@ -1,4 +1,4 @@
-"""Where the daemon listens, and which token of the environment it gets.
+"""Where the daemon listens, and which token it gets: of the environment, else the one that `signet login` stored.
 
 ``signet-hook`` imports none of this, but ``signet_actors/hook/daemon.py`` follows the same rules.
 
@@ -8,6 +8,7 @@ Source: docs/cli.md "Which daemon"; docs/security.md "Local mode".
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 3850
 MAX_PORT: Final = 65_535
 MAX_SMALL_FILE_BYTES: Final = 4096
+MAX_LOGINS_BYTES: Final = 65_536
 WILDCARD_ADDRESSES: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - how to reach a daemon on all interfaces
 
 
@@ -117,6 +119,23 @@ def token_for(address: Address | None, environ: Mapping[str, str]) -> str | None
         except InvalidRequest:
             return None
     return next((environ[name] for name in TOKEN_VARIABLES if environ.get(name)), None)
+
+
+def logins_file(environ: Mapping[str, str]) -> Path:
+    """Return the file of this user with a token for each daemon that `signet login` was used for."""
+    configured = environ.get("XDG_CONFIG_HOME", "")
+    home = Path(environ.get("HOME", "") or os.path.expanduser("~"))
+    return (Path(configured) if configured.startswith("/") else home / ".config") / "signet" / "logins.json"
+
+
+def read_logins(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the stored tokens by the addresses of their daemons; none if there is no usable file."""
+    try:
+        found = json.loads(read_regular(logins_file(environ), MAX_LOGINS_BYTES))
+    except (ConfigError, OSError, ValueError, RecursionError):
+        return {}
+    pairs = found.items() if isinstance(found, dict) else ()
+    return {url: token for url, token in pairs if isinstance(token, str) and token.isascii() and token.isprintable()}
 
 
 def recorded_address(workspace: Path) -> Address | None:

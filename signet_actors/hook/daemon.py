@@ -41,6 +41,7 @@ _NOT_ON_DISK = "not on disk yet"
 MAX_KEY_CHARS = 200
 """Of an idempotency key that is repeated as a header; the body always has it."""
 _MAX_SMALL_FILE_BYTES = 4096
+_MAX_LOGINS_BYTES = 65_536
 _WILDCARD_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - how to reach a daemon on all interfaces
 
 
@@ -155,11 +156,11 @@ def recorded_address(workspace: str) -> Address | None:
     return Address(_WILDCARD_ADDRESSES.get(host, host), port, owner_token=token if token.isalnum() else "")
 
 
-def _read_own(path: str) -> bytes:
+def _read_own(path: str, limit: int = _MAX_SMALL_FILE_BYTES) -> bytes:
     """Return the content of a small file of this user. Raises OSError."""
     descriptor = open_own(path)
     try:
-        return os.read(descriptor, _MAX_SMALL_FILE_BYTES)
+        return os.read(descriptor, limit)
     finally:
         os.close(descriptor)
 
@@ -284,7 +285,7 @@ def headers_of(
     headers = {"x-signet-actor": harness, "x-signet-actor-type": "harness"}
     if late:
         headers["x-signet-late"] = "1"
-    token = token_for(address, environ)
+    token = token_for(address, environ) or (login_for(address, environ) if address.named else "")
     if token:
         headers["Authorization"] = f"Bearer {token}"
     key = body.get("idempotencyKey")
@@ -302,6 +303,21 @@ def token_for(address: Address, environ: dict[str, str]) -> str:
         except NoAnswer:
             return ""
     return environ.get("SIGNET_TOKEN") or environ.get("SIGNET_API_KEY") or ""
+
+
+def login_for(address: Address, environ: dict[str, str]) -> str:
+    """Return the token that `signet login` stored for the daemon at this address; empty if there is none."""
+    configured = environ.get("XDG_CONFIG_HOME", "")
+    directory = (
+        configured
+        if configured.startswith("/")
+        else os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
+    )
+    try:
+        token = json.loads(_read_own(os.path.join(directory, "signet", "logins.json"), _MAX_LOGINS_BYTES))[str(address)]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return ""
+    return token if isinstance(token, str) and token.isascii() and token.isprintable() else ""
 
 
 def _exchange(address: Address, request: bytes, deadline: float) -> bytes:
@@ -380,7 +396,7 @@ def _raise_skipped(address: Address, reason: str) -> None:
 
 def _refusal(address: Address, status: int, answer: object) -> NoAnswer:
     if status == 401:
-        return NoAnswer(f"the daemon at {address} wants a token", "Set SIGNET_TOKEN.", status=status)
+        return NoAnswer(f"the daemon at {address} does not know this user", "Run `signet login`.", status=status)
     if status == 404:
         return NoAnswer(
             f"the program at {address} knows no hooks", "Upgrade the daemon, or check SIGNET_DAEMON_URL.", status=status

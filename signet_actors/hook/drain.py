@@ -45,6 +45,7 @@ def drain_for_daemon(workspace: str, environ: dict[str, str]) -> None:
         address = recorded_address(workspace)
         if address is not None and (spool.due() or spool.rejected()):
             urls = {f"http://{host}:{address.port}" for host in ("127.0.0.1", "localhost", "[::1]")}
-            drain(spool, address, {"", str(address), *urls}, environ)
+            given = {} if address.owner_token else environ  # a token there may be for another daemon
+            drain(spool, address, {"", str(address), *urls}, given)
     except (NoAnswer, OSError):
         return  # it is tried again a minute later

@@ -66,6 +66,7 @@ PAUSE_S = 0.05
 MARGIN_S = 0.1
 """The end of the limit that is left for the output."""
 EXIT_GRACE_S = 0.5
+NOT_PERMITTED = (401, 403)
 CONTROLS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
 """What a terminal would obey, of an answer that may be another program's. JSON has none of them, but for DEL and C1."""
 USAGE = f"""Usage: signet-hook NAME [-H HARNESS] [--project DIR] [--workspace DIR] [--agent NAME] [--json]
@@ -368,7 +369,11 @@ class _Output:
             if self.waiting:
                 line += f" {self.waiting} {'report waits' if self.waiting == 1 else 'reports wait'} for it"
                 line += " (no more fit: the next ones are lost)." if self.is_full else "."
-            self._print(self._injection(line, visible=hook.path.endswith("/session-start")))
+            is_visible = hook.path.endswith("/session-start")
+            if why.status not in NOT_PERMITTED:
+                self._print(self._injection(line, visible=is_visible))
+            elif is_visible and self._event_name and self._harness != "cursor":  # rights are no matter of the model
+                self._print(json.dumps({"systemMessage": line}) + "\n")
         return True
 
     def tell(self, text: str) -> None:

@@ -70,7 +70,7 @@ _ANSWER = re.compile(r"\[(?:y/N|Y/n)\]: ([yn])$", re.MULTILINE)
 _ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}(?:-7[0-9a-f]{3}(?:-[0-9a-f]{4}(?:-[0-9a-f]{12})?)?)?\b")
 """An id, or its beginning as a terminal shows it."""
 _VARIES = re.compile(
-    rf"{_ID.pattern}|\b20\d\d-\d\d-\d\d[T ][\d:.]+Z?|\b20\d{{6}}T\d+Z|\bjust now\b"
+    rf"{_ID.pattern}|\b[0-9a-f]{{18}}\b|\b20\d\d-\d\d-\d\d[T ][\d:.]+Z?|\b20\d{{6}}T\d+Z|\bjust now\b"
     r"|\b\d+ (?:seconds?|min|minutes?) ago\b|\b[\d.]+ (?:ms|s|kB|MB|GB)\b"
     r"|\b[\d,]+ characters\b|\bpid \d+|\bup +\d+|\bschema[ -]\d+"
 )

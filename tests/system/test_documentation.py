@@ -40,6 +40,7 @@ RECORD = "if the new output is right: python -m tests.support.documentation {}"
         "docs/guides/plugins.md",
         "docs/guides/python.md",
         "docs/guides/service.md",
+        "docs/guides/team.md",
         "docs/guides/transcripts.md",
         "docs/guides/working-memory.md",
     ],

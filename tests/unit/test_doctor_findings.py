@@ -647,6 +647,38 @@ def test_settings_that_are_not_valid_are_no_finding_if_the_program_was_never_con
         assert list(settings(stage, "{ broken", noted=False)) == []
 
 
+@case("access", "warn", "a proxy is named, but no token was ever issued", "`signet token create --role agent`")
+def _(stage: Stage) -> Any:
+    stage.yaml = "auth: {mode: hybrid}\ngateway: {trustedProxies: [127.0.0.1]}\n"
+    stage.daemon.on("GET", "/api/auth/tokens", {"tokens": [], "total": 0})
+    return doctor_findings.token_findings(stage.running())
+
+
+def logged_in(stage: Stage, token: str) -> Any:
+    directory = stage.workspace / ".config" / "signet"
+    directory.mkdir(parents=True)
+    (directory / "logins.json").write_text(json.dumps({stage.daemon.url: token}))
+    return doctor_findings.token_findings(stage.context(environment={"HOME": str(stage.workspace)}))
+
+
+@case("login", "warn", "does not accept the stored token: token expired", "`signet login http://127.0.0.1:")
+def _(stage: Stage) -> Any:
+    stage.daemon.on("GET", "/api/auth/whoami", {"error": "token expired", "code": "unauthorized"}, status=401)
+    return logged_in(stage, "t")
+
+
+@case("login", "ok", "cannot be asked now")
+def _(stage: Stage) -> Any:
+    stage.daemon.on("GET", "/api/auth/whoami", {"error": "busy"}, status=503)
+    return logged_in(stage, "t")
+
+
+@case("login", "ok", "accepts the stored token")
+def _(stage: Stage) -> Any:
+    stage.daemon.on("GET", "/api/auth/whoami", {"authenticated": True, "claims": None, "mode": "team"})
+    return logged_in(stage, "t")
+
+
 @case("service", "fail", "its program /gone/signet does not exist", "`signet service install`")
 def _(stage: Stage) -> Any:
     manager = SimpleNamespace(installed=lambda: SimpleNamespace(program="/gone/signet"), file="signet.service")

@@ -475,12 +475,32 @@ def test_an_answer_cut_off_or_malformed_is_no_answer(
     assert context(done).startswith("Signet: no memory in this session, because the ")
 
 
-@pytest.mark.parametrize(("status", "advice"), [(401, "Set SIGNET_TOKEN."), (404, "Upgrade"), (503, "signet status")])
+@pytest.mark.parametrize(("status", "advice"), [(404, "Upgrade"), (503, "signet status")])
 def test_a_refusal_is_explained(daemon: ScriptedDaemon, workspace: Path, status: int, advice: str) -> None:
     daemon.on("POST", "/api/hooks/session-start", {"error": "no\nway"}, status=status)
     done = hook("session-start", *CLAUDE, event=START, workspace=workspace, url=daemon.url)
     assert advice in context(done)
     assert "\n" not in context(done)
+
+
+@pytest.mark.parametrize(("status", "told"), [(401, "Run `signet login`."), (403, "lacks 'recall' permission")])
+def test_a_refusal_for_want_of_rights_is_told_to_the_user_and_never_to_the_model(
+    daemon: ScriptedDaemon, workspace: Path, status: int, told: str
+) -> None:
+    refusal = {"error": "role 'x' lacks 'recall' permission"}
+    daemon.on("POST", "/api/hooks/session-start", refusal, status=status)
+    daemon.on("POST", "/api/hooks/user-prompt-submit", refusal, status=status)
+    daemon.on("POST", "/api/hooks/session-end", refusal, status=status)
+    done = hook("session-start", *CLAUDE, event=START, workspace=workspace, url=daemon.url)
+    shown = json.loads(done.stdout)
+    assert list(shown) == ["systemMessage"]
+    assert told in shown["systemMessage"]
+    plain = hook("session-start", *CLAUDE, event={"session_id": "1"}, workspace=workspace, url=daemon.url)
+    cursor = hook("session-start", "-H", "cursor", event=START, workspace=workspace, url=daemon.url)
+    later = hook("session-end", *CLAUDE, event=END, workspace=workspace, url=daemon.url)
+    for silent in (plain, cursor, later):
+        assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
+    assert len(waiting(workspace)) == 1, "the report is kept until a right token is there"
 
 
 def test_a_200_that_says_that_nothing_was_done_is_no_answer(daemon: ScriptedDaemon, workspace: Path) -> None:
