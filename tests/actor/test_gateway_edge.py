@@ -355,7 +355,7 @@ def test_a_config_file_is_replaced_atomically_and_the_previous_one_kept(tmp_path
 def test_a_configuration_that_cannot_start_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "agent.yaml").write_text("logging:\n  level: info\n")
     with RunningEdge(ROUTES, tmp_path) as edge:
-        for content in ("gateway:\n  port: 99999\n", "a: [", "auth:\n  mode: team\n", "gateway: {host: 0.0.0.0}"):
+        for content in ("gateway:\n  port: 99999\n", "a: [", "auth:\n  mode: teams\n", "gateway: {host: 0.0.0.0}"):
             answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": content})
             assert (answer.status, answer.body["code"], answer.body["field"]) == (400, "invalid_request", "content")
             assert str(tmp_path) not in answer.body["error"]
@@ -409,9 +409,14 @@ PIPELINE_WITH_SYNTHESIS = KEPT.replace("pipelineV2: {", "pipelineV2: {synthesis:
             "embedding.endpoint",
         ),
         (KEPT.replace("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v\\x32"), "embedding.endpoint"),
+        (f"{KEPT}\nauth: {{mode: team}}", "auth.mode"),
+        (f"{KEPT}\nauth: {{rateLimits: {{admin: {{max: 1000}}}}}}", "auth.rateLimits"),
+        (f"{KEPT}\ngateway: {{trustedProxies: ['10.0.0.2']}}", "gateway.trustedProxies"),
     ],
 )
-def test_destinations_of_texts_and_keys_cannot_be_changed_over_http(tmp_path: Path, content: str, field: str) -> None:
+def test_destinations_and_who_is_served_cannot_be_changed_over_http(
+    tmp_path: Path, content: str, field: str
+) -> None:
     (tmp_path / "agent.yaml").write_text(OWNERS_FILE)
     with RunningEdge(ROUTES, tmp_path) as edge:
         answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": content})

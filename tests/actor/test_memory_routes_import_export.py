@@ -227,7 +227,7 @@ def test_the_first_page_of_an_export_begins_with_the_header_and_names_the_next(a
     assert answer.headers["x-signet-next-cursor"] == "7"
     assert [json.loads(line) for line in answer.raw.splitlines()] == [HEADER, {"content": "x"}]
     asked = api.bus.only(ExportMemories).body
-    assert (asked.agent_id, asked.scope, asked.after, asked.limit) == ("bob", "s", 0, 20)
+    assert (asked.read.agent_id, asked.read.scope, asked.after, asked.limit) == ("bob", "s", 0, 20)
 
 
 def test_the_last_page_of_an_export_names_no_next(api: MemoryApi) -> None:

@@ -59,6 +59,7 @@ SHAPES = [
     ("github-token", "gh^s_{a36}", "server token %s."),
     ("github-token", "gh^r_{a76}", "refresh with %s!"),
     ("github-token", "github_^pat_{a22}_{a59}", "fine-grained %s"),
+    ("api-key", "sig^net_{h18}_{h64}", "the importer has %s"),
     ("gitlab-token", "gl^pat-{w20}", "runner uses %s"),
     ("gitlab-token", "gl^dt-{w20}", "deploy %s"),
     ("gitlab-token", "gl^rt-{w20}", "runner %s"),

@@ -124,6 +124,9 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
     token_format(
         "anthropic-key", "Anthropic API Docs: Getting started, authentication", rf"sk-ant-{WORD}{{20,300}}+", "sk-ant-"
     ),
+    token_format(
+        "api-key", 'docs/compatibility.md "Authentication"', r"signet_[0-9a-f]{18}_[0-9a-f]{64}(?![0-9a-f])", "signet_"
+    ),
     token_format("api-key", "OpenRouter Docs: API authentication", rf"sk-or-{WORD}{{20,300}}+", "sk-or-"),
     token_format("api-key", "Langfuse Docs: API keys", rf"sk-lf-{WORD}{{20,300}}+", "sk-lf-"),
     token_format("api-key", "Groq Docs: API keys", rf"gsk_{ALNUM}{{40,100}}+", "gsk_"),

@@ -19,6 +19,7 @@ from signet_actors.operations.field_types import Choice, Clamped, SecretRule, Te
 from signet_actors.operations.operation import Effect, Operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.request_fields import NoFields, Offset
+from signet_actors.operations.transcripts import OwnAgent
 from signet_actors.protocol.message import Answered, KeyedRequest, Request
 
 MAX_LIVE: Final = 1000
@@ -90,7 +91,7 @@ class TokenReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     revoked_at: str | None
 
 
-class ListTokensRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ListTokensRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=True):
     """Which page of the tokens to return."""
 
     limit: Annotated[int, Clamped(low=1, high=1000), Meta(description="Tokens to return")] = 100
@@ -296,13 +297,13 @@ CREATE_KEY: Final[Operation[CreateApiKeyRequest, ApiKeyIssued]] = Operation(
     rate="admin",
     keyed=False,
 )
-LIST_KEYS: Final[Operation[NoFields, ApiKeysReply]] = Operation(
+LIST_KEYS: Final[Operation[OwnAgent, ApiKeysReply]] = Operation(
     name="auth.list_api_keys",
     summary="API keys that were issued",
     tag="auth",
     method="GET",
     paths=("/api/auth/api-keys",),
-    request=NoFields,
+    request=OwnAgent,
     replies={200: ApiKeysReply, 403: Problem, **PROBLEMS},
     permission=Permission.ADMIN,
     owner_only=True,

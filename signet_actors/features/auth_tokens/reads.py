@@ -8,7 +8,7 @@ import msgspec
 
 from signet_actors.features.auth_tokens import api
 from signet_actors.features.auth_tokens.rules import COLUMNS, stored
-from signet_actors.operations.request_fields import NoFields
+from signet_actors.operations.transcripts import OwnAgent
 from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
 
@@ -28,7 +28,7 @@ def listed(snapshot: Snapshot, asked: Asked[api.ListTokensRequest]) -> api.Token
     return api.TokensReply(shown, snapshot.value(_TOTAL, {}))
 
 
-def listed_keys(snapshot: Snapshot, _asked: Asked[NoFields]) -> api.ApiKeysReply:
+def listed_keys(snapshot: Snapshot, _asked: Asked[OwnAgent]) -> api.ApiKeysReply:
     """Return the keys, the newest first."""
     return api.ApiKeysReply([api.issued_key(stored(row)) for row in snapshot.rows(_KEYS, {"limit": MAX_KEYS})])
 

@@ -14,7 +14,7 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.operations.field_types import Clamped, SecretRule, Text
 from signet_actors.operations.memories import MIN_PREFIX_CHARS
-from signet_actors.operations.operation import BY_ALL, Operation
+from signet_actors.operations.operation import BY_AGENT, Operation
 from signet_actors.operations.problem import PROBLEMS
 from signet_actors.operations.request_fields import AgentFields
 
@@ -65,7 +65,7 @@ FIND: Final[Operation[FindPipelineIdsRequest, PipelineIdsReply]] = Operation(
     example={"kind": "run", "prefix": "0b0d7c"},
     replies={200: PipelineIdsReply, **PROBLEMS},
     permission=Permission.RECALL,
-    scoped_by=BY_ALL,
+    scoped_by=BY_AGENT,
     served_by="searcher",
     description="Only what belongs to memories that the caller may read, in any scope.",
 )

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped
-from signet_actors.operations.operation import BY_AGENT, BY_ALL, Effect, Operation
+from signet_actors.operations.operation import BY_AGENT, Effect, Operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.request_fields import AgentFields, CallerFields, LongText, Offset, SelectionText
 
@@ -116,7 +116,7 @@ LIST_REVIEWS: Final[Operation[ListReviewsRequest, ReviewListReply]] = Operation(
     example={"state": "pending", "limit": 20},
     replies={200: ReviewListReply, **PROBLEMS},
     permission=Permission.RECALL,
-    scoped_by=BY_ALL,
+    scoped_by=BY_AGENT,
     served_by="searcher",
 )
 APPROVE: Final[Operation[ReviewRequest, ReviewReply]] = Operation(

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped
-from signet_actors.operations.operation import BY_AGENT, BY_ALL, EXAMPLE_MEMORY, Effect, Operation
+from signet_actors.operations.operation import BY_AGENT, EXAMPLE_MEMORY, Effect, Operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.request_fields import AgentFields, CallerFields, Offset, SelectionText
 
@@ -156,7 +156,7 @@ LIST_RUNS: Final[Operation[ListRunsRequest, RunListReply]] = Operation(
     example={"memory_id": EXAMPLE_MEMORY, "limit": 20},
     replies={200: RunListReply, **PROBLEMS},
     permission=Permission.RECALL,
-    scoped_by=BY_ALL,
+    scoped_by=BY_AGENT,
     served_by="searcher",
 )
 GET_RUN: Final[Operation[AgentFields, RunReply]] = Operation(
@@ -169,7 +169,7 @@ GET_RUN: Final[Operation[AgentFields, RunReply]] = Operation(
     example={"run": "0b0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50"},
     replies={200: RunReply, 404: Problem, **PROBLEMS},
     permission=Permission.RECALL,
-    scoped_by=BY_ALL,
+    scoped_by=BY_AGENT,
     served_by="searcher",
     description="By the id of the run or of its job.",
 )

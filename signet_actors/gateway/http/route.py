@@ -189,7 +189,7 @@ class Call(Generic[RequestT]):
         if len(key) > 200:
             raise InvalidRequest("Idempotency-Key must be at most 200 characters", field="Idempotency-Key")
         names = self.identity.id, self.named_principal(self.body).changed_by, self.named_agent(self.body)
-        owner = "\0".join(names)  # none contains a NUL
+        owner = "\0".join(filter(None, names))  # none contains a NUL
         path = self.route.path
         for name, value in self.path.items():
             path = path.replace("{" + name + "}", value)
