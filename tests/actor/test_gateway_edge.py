@@ -414,9 +414,7 @@ PIPELINE_WITH_SYNTHESIS = KEPT.replace("pipelineV2: {", "pipelineV2: {synthesis:
         (f"{KEPT}\ngateway: {{trustedProxies: ['10.0.0.2']}}", "gateway.trustedProxies"),
     ],
 )
-def test_destinations_and_who_is_served_cannot_be_changed_over_http(
-    tmp_path: Path, content: str, field: str
-) -> None:
+def test_destinations_and_who_is_served_cannot_be_changed_over_http(tmp_path: Path, content: str, field: str) -> None:
     (tmp_path / "agent.yaml").write_text(OWNERS_FILE)
     with RunningEdge(ROUTES, tmp_path) as edge:
         answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": content})
