@@ -370,10 +370,9 @@ class _Output:
                 line += f" {self.waiting} {'report waits' if self.waiting == 1 else 'reports wait'} for it"
                 line += " (no more fit: the next ones are lost)." if self.is_full else "."
             is_visible = hook.path.endswith("/session-start")
-            if why.status not in NOT_PERMITTED:
-                self._print(self._injection(line, visible=is_visible))
-            elif is_visible and self._event_name and self._harness != "cursor":  # rights are no matter of the model
-                self._print(json.dumps({"systemMessage": line}) + "\n")
+            is_told = why.status not in NOT_PERMITTED  # rights are no matter of the model
+            if is_told or (is_visible and self._event_name and self._harness != "cursor"):
+                self._print(self._injection(line, visible=is_visible, is_told=is_told))
         return True
 
     def tell(self, text: str) -> None:
@@ -381,8 +380,11 @@ class _Output:
         shown = self._injection(text, visible=not self._is_deferred)
         self._print(json.dumps({"inject": text}) + "\n" if self._as_json else shown)
 
-    def _injection(self, text: str, *, visible: bool = False) -> str:
-        """Return the output that puts the text into the agent's context; ``visible``: the user sees it, too."""
+    def _injection(self, text: str, *, visible: bool = False, is_told: bool = True) -> str:
+        """Return the output that puts the text into the agent's context; ``visible``: the user sees it, too.
+
+        Without ``is_told`` the user alone does.
+        """
         text = fitted(text, self._max_chars, count_bytes=self._harness == "codex")
         if not self._event_name:
             return text + "\n"
@@ -390,8 +392,8 @@ class _Output:
             goes_on = {} if self._event_name == "sessionStart" else {"continue": True}
             return json.dumps({**goes_on, "additional_context": text}) + "\n"
         output: dict[str, Any] = {"systemMessage": text} if visible else {}
-        if visible and self._is_deferred:
-            text = ""  # the agent is told with the first prompt
+        if not is_told or (visible and self._is_deferred):
+            text = ""  # if it is deferred, the agent is told with the first prompt
         output["hookSpecificOutput"] = {"hookEventName": self._event_name, "additionalContext": text}
         return json.dumps(output) + "\n"
 

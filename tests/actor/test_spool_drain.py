@@ -51,6 +51,20 @@ def step_until_idle(drain: SpoolDrain) -> None:
     assert not drain.running
 
 
+def test_the_daemon_gets_its_own_token_and_none_of_the_environment(
+    tmp_path: Path, daemon: ScriptedDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIGNET_TOKEN", "for.another")
+    Workspace(tmp_path).owner_token_file.write_text("ab12" * 16)
+    body = {"harness": "codex", "content": "1", "idempotencyKey": "hook-1"}
+    Spool(str(tmp_path)).put("/api/hooks/remember", body, harness="codex")
+    daemon.on("POST", "/api/hooks/remember", {"saved": True, "id": "1"})
+    step_until_idle(duty(tmp_path))
+    (asked,) = daemon.asked
+    assert asked.headers["x-signet-owner-token"] == "ab12" * 16
+    assert "authorization" not in asked.headers
+
+
 def test_waiting_reports_reach_the_daemon_once(tmp_path: Path, daemon: ScriptedDaemon) -> None:
     spool = Spool(str(tmp_path))
     for number in range(3):

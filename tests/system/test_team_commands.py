@@ -139,7 +139,8 @@ def test_a_login_on_another_machine_serves_commands_hooks_and_programs(team: Tea
     refused = there.run("list")
     assert (refused.returncode, "`signet login`" in refused.stderr) == (1, True), refused.stderr
     shown = json.loads(there.hook(START).stdout)
-    assert list(shown) == ["systemMessage"], "nothing for the model"
+    assert "`signet login`" in shown["systemMessage"]
+    assert shown["hookSpecificOutput"]["additionalContext"] == "", "nothing for the model"
     issued = team.issue("agent", "Ada", agent="ada")
     there.log_in(issued["token"])
     assert there.run("remember", "Ada likes tea").returncode == 0
@@ -161,6 +162,23 @@ def test_a_login_on_another_machine_serves_commands_hooks_and_programs(team: Tea
     assert "token revoked" in there.run("list").stderr
     assert f"{there.url} does not accept the stored token" in there.run("doctor").stdout
     assert there.run("logout").returncode == 0
+
+
+def test_a_connected_program_has_no_token_in_its_settings_and_works_by_the_login(team: Team, tmp_path: Path) -> None:
+    there = OtherMachine(team.daemon, tmp_path / "connected")
+    (tmp_path / "connected" / ".claude").mkdir()
+    token = team.issue("agent")["token"]
+    done = there.run("connect", "claude-code", "--yes", SIGNET_TOKEN=token)
+    assert done.returncode == 0, done.stderr
+    written = [path for path in (tmp_path / "connected").rglob("*") if path.is_file()]
+    assert written
+    assert not [path for path in written if token.encode() in path.read_bytes()]
+    refused = there.run("connect", "claude-code", "--check")
+    assert (refused.returncode, "Run `signet login`." in refused.stdout) == (3, True), refused.stdout
+    there.log_in(token)
+    works = there.run("connect", "claude-code", "--check")
+    assert "a memory that was stored just now comes back" in works.stdout
+    assert "memory_search finds the same memory" in works.stdout
 
 
 def test_a_readonly_token_reads_and_is_told_which_role_is_needed(team: Team, tmp_path: Path) -> None:
