@@ -47,7 +47,7 @@ from signet_actors.cli.presentation import (
 )
 from signet_actors.cli.service_managers import service_manager
 from signet_actors.cli.tables import print_wrapped
-from signet_actors.config.daemon_address import recorded_address
+from signet_actors.config.daemon_address import logins_file, recorded_address
 from signet_actors.config.workspace import Workspace
 from signet_actors.config.workspace_holder import lock_held
 from signet_actors.errors import ConfigError, SignetError
@@ -372,6 +372,9 @@ def _plan(invocation: Invocation, *, data: bool) -> Plan:
     cache = cache_directory(environ)
     if cache.is_dir():
         plan.steps.append((f"delete {below_home(cache)} (how far imports have come)", lambda: shutil.rmtree(cache)))
+    logins = logins_file(environ)
+    if logins.exists():
+        plan.steps.append((f"delete {below_home(logins)} (tokens of `signet login`)", logins.unlink))
     from signet_actors.runtime.messaging.sockets import socket_directory  # noqa: PLC0415 - loads ZeroMQ
 
     sockets = socket_directory(invocation.workspace)  # below /tmp if the path of the workspace is long

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from signet_actors.cli.harnesses.registry import CLAUDE_CODE, CODEX, CURSOR, GEMINI, HARNESSES, OPENCODE, VSCODE
 from signet_actors.cli.main import cli
+from signet_actors.config.daemon_address import logins_file
 from signet_actors.runtime.messaging.sockets import socket_directory
 from tests.support.harness_home import Home, make_home
 from tests.support.service_manager import calls, install_stand_ins
@@ -138,6 +139,18 @@ def test_sockets_outside_of_the_workspace_are_removed_and_named(home: Home, monk
     done = run("uninstall", "--yes")
     assert f"- delete {sockets} (sockets of the daemon)\n" in done.stdout
     assert not sockets.exists()
+
+
+def test_the_tokens_of_logins_are_removed_and_named_and_never_shown(home: Home) -> None:
+    logins = logins_file(os.environ)
+    assert home.root in logins.parents
+    logins.parent.mkdir(parents=True)
+    logins.write_text('{"https://signet.example:443": "t.s"}')
+    done = run("uninstall", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "tokens of `signet login`" in done.output
+    assert "t.s" not in done.output
+    assert not logins.exists()
 
 
 def stand_in(home: Home) -> dict[str, bytes | None]:
