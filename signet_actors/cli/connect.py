@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
 from signet_actors.cli.connect_check import check_harness
+from signet_actors.cli.harnesses.agent_workspaces import directory_of
 from signet_actors.cli.harnesses.hook_settings import PROGRAM, start_words
 from signet_actors.cli.harnesses.identity_files import (
     files_with_identity,
@@ -40,6 +42,8 @@ from signet_actors.cli.tables import Column, print_records
 from signet_actors.errors import ConfigError
 from signet_actors.hook.harness_events import HOOKS
 from signet_actors.hook.spool import Spool
+from signet_actors.runtime.connected_harnesses import OPENCLAW, agents_of
+from signet_actors.runtime.identity_files import is_directory_name
 
 NAMES = tuple(harness.name for harness in HARNESSES)
 PAST_SESSIONS = ("claude-code", "codex", "gemini", "qwen", "opencode")
@@ -125,8 +129,8 @@ def _connect(invocation: Invocation, harness: Harness, given: str | None, *, yes
             print_message(f"`signet backfill {harness.name} --dry-run` shows the past sessions that you can bring in.")
         if harness.name in OWN_MEMORIES:
             print_message(f"`signet import --from {OWN_MEMORIES[harness.name]}` stores what it has noted by itself.")
-    for note in harness.notes(invocation.environ):
-        print_message(note)
+    for note in (*harness.notes(invocation.environ), *_workspaces(invocation, harness)[1]):
+        print_message(printable(note))
 
 
 def connect_harness(
@@ -158,7 +162,25 @@ def _planned(invocation: Invocation, harness: Harness, given: str | None) -> tup
     problem = "" if server is not None else NO_TOOLS.format(reason=reason)
     if problem and not harness.events:
         raise ConfigError(f"{harness.title} gets {problem}")
-    return harness.connecting(invocation.environ, command, server), problem
+    return harness.connecting(invocation.environ, command, server, _workspaces(invocation, harness)[0]), problem
+
+
+def _workspaces(invocation: Invocation, harness: Harness) -> tuple[dict[str, str], list[str]]:
+    """Return the workspaces that OpenClaw's agents get, by name, and a sentence for each agent that keeps its own."""
+    from signet_actors.config.load import load_config  # noqa: PLC0415 - only for OpenClaw
+
+    if harness.name != OPENCLAW:
+        return {}, []
+    names = set(agents_of(invocation.workspace))
+    with suppress(ConfigError):  # another command tells what is wrong with it
+        names |= {agent.name for agent in load_config(invocation.workspace, invocation.settings).config.agents.roster}
+    wanted = {name: directory_of(invocation.workspace, name) for name in sorted(names) if is_directory_name(name)}
+    left = harness.kept_workspaces(invocation.environ, wanted)
+    told = [
+        f"OpenClaw's agent {name} keeps its workspace {place}. To have what Signet knows of it, set {wanted[name]}."
+        for name, place in left.items()
+    ]
+    return {name: path for name, path in wanted.items() if name not in left}, told
 
 
 def _parts(harness: Harness, problem: str) -> str:

@@ -157,6 +157,20 @@ def appended(text: str, container: int, value: Any, key: str | None = None) -> s
     return f"{text[: container + 1]}{comments}{newline}{indent}{head}{rendered}{newline}{outer}{text[close:]}"
 
 
+def inserted(text: str, keys: Sequence[str], key: str, value: Any) -> str:
+    """Return the text with a member more in the object at ``keys``, which is made if it is not there."""
+    container = root_of(text)
+    for place, outer in enumerate(keys):
+        inner = member(text, container, outer)
+        if inner is None:
+            missing: dict[str, Any] = {key: value}
+            for each in reversed(keys[place + 1 :]):
+                missing = {each: missing}
+            return appended(text, container, missing, outer)
+        container = inner.value
+    return appended(text, container, value, key)
+
+
 def removed(text: str, container: int, place: int) -> str:
     """Return the text without the part at index ``place`` and its comma; comments beside the part stay."""
     found, bare = parts(text, container), plain(text)

@@ -22,6 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
+from signet_actors.cli.harnesses.agent_workspaces import AgentWorkspaces, kept
 from signet_actors.cli.harnesses.hook_settings import (
     HookGroups,
     PluginFile,
@@ -233,14 +234,22 @@ class Harness:
         group: dict[str, Any] = {} if event.matcher is None else {"matcher": event.matcher}
         return {**group, "hooks": [handler]}
 
-    def connecting(self, environ: Mapping[str, str], command: list[str], server: list[str] | None) -> list[Change]:
+    def connecting(
+        self,
+        environ: Mapping[str, str],
+        command: list[str],
+        server: list[str] | None,
+        workspaces: Mapping[str, str] | None = None,
+    ) -> list[Change]:
         """Return the changes that add our entries, or bring them up to date.
 
-        ``server`` is the command of the MCP server; without one, its entry stays as it is. Raises ConfigError if a file
-        is not valid, or has vanished since we were connected.
+        ``server`` is the command of the MCP server; without one, its entry stays as it is. ``workspaces``: those that
+        agents get, by name. Raises ConfigError if a file is not valid, or has vanished since we were connected.
         """
 
         def wanted(part: Part) -> Any:
+            if isinstance(part, AgentWorkspaces):
+                return workspaces
             if self.servers is None or part is not self.servers.part:
                 return self._known_groups(environ, command)
             return None if server is None else self.servers.entry([*server, "--harness", self.name, *command[1:]])
@@ -281,6 +290,14 @@ class Harness:
         """Return the path of the file with our MCP server; empty if there is none. Raises ConfigError."""
         is_ours = is_our_server(self.installed_server(environ))
         return str(self.servers_file(environ).path) if is_ours else ""
+
+    def kept_workspaces(self, environ: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+        """Return where OpenClaw's agents work that keep what they have instead of these. Raises ConfigError."""
+        if self is not OPENCLAW:
+            return {}
+        (file,) = self._files(environ)
+        with file.refusing():
+            return kept(file.file.read(), wanted, self.settings_directory(environ))
 
     def notes(self, environ: Mapping[str, str]) -> list[str]:
         """Return what keeps the hooks from working although they are in the file. Raises ConfigError."""
@@ -333,6 +350,9 @@ class Harness:
             found.append((self.settings(environ), self._hooks_part()))
         if self.servers is not None:
             found.append((self.servers_file(environ), self.servers.part))
+        if self is OPENCLAW:
+            file, part = found[0]
+            return [ManagedFile(file, (AgentWorkspaces(), part), self.title)]
         if len(found) == 2 and found[0][0].path == found[1][0].path:
             return [ManagedFile(found[0][0], (found[0][1], found[1][1]), self.title)]
         return [ManagedFile(file, (part,), self.title) for file, part in found]

@@ -19,9 +19,8 @@ from typing import Any, Final
 from signet_actors.cli.harnesses.hook_settings import program_words
 from signet_actors.cli.harnesses.json_text import (
     InvalidText,
-    appended,
+    inserted,
     line_of,
-    member,
     object_of,
     parts,
     removed,
@@ -90,17 +89,7 @@ class ServerEntry(Part):
             return text
         else:
             text = self.stripped(text)
-        keys = self._path(object_of(text, comments=self._comments))
-        container = root_of(text)
-        for place, key in enumerate(keys):
-            inner = member(text, container, key)
-            if inner is None:
-                missing: dict[str, Any] = {NAME: wanted}
-                for outer in reversed(keys[place + 1 :]):
-                    missing = {outer: missing}
-                return appended(text, container, missing, key)
-            container = inner.value
-        return appended(text, container, wanted, NAME)
+        return inserted(text, self._path(object_of(text, comments=self._comments)), NAME, wanted)
 
     def stripped(self, text: str, former: str | None = None) -> str:
         if not self.installed(text):
