@@ -336,6 +336,24 @@ def test_a_forgotten_memory_leaves_the_file_and_no_session_is_given_it_however_l
         assert status(daemon)["lastError"] is None
 
 
+def test_memories_of_an_agent_that_is_removed_from_the_roster_leave_the_files_of_others() -> None:
+    without_model = "memory:\n  pipelineV2:\n    synthesis: {provider: none}\n"
+    with live_daemon(config=f"{without_model}agents: {{roster: [{{name: ada}}]}}\n") as daemon:
+        daemon.agent("ada").remember(PORT)
+        daemon.api.remember(VIM)
+        daemon.api.post("/api/synthesis/trigger", {}).ok()
+        eventually(lambda: not status(daemon)["running"], within_s=60, what="the end of the run")
+        assert PORT in text_of(daemon)
+        present = (daemon.workspace / "agent.yaml").read_text(encoding="utf-8")
+        daemon.configure(present.replace("[{name: ada}]", "[]"))
+        eventually(lambda: "5433" not in text_of(daemon), within_s=60, what="the line leaves")
+        assert VIM in text_of(daemon)
+        daemon.configure(present)
+        eventually(lambda: len(daemon.api.listed()) == 2, what="the agent is back")
+        daemon.api.post("/api/synthesis/trigger", {}).ok()
+        eventually(lambda: PORT in text_of(daemon), within_s=60, what="the line is back")
+
+
 def test_a_changed_memory_is_shown_as_it_is_now() -> None:
     with pipeline(more="    synthesis: {provider: none}\n") as (daemon, _):
         memory_id = daemon.api.remember(VIM)["id"]
