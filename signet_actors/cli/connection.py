@@ -17,7 +17,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -194,7 +194,7 @@ class DaemonClient:
                 raise self._not_running() from error
             except (http.client.HTTPException, ConnectionError, TimeoutError, OSError) as error:
                 self.close()
-                if isinstance(error, ConnectionRefusedError | socket.gaierror):
+                if isinstance(error, ConnectionRefusedError | FileNotFoundError | socket.gaierror):
                     raise self._not_running() from error
                 if retried or isinstance(error, TimeoutError):
                     raise self._no_answer(error, changes=changes) from error
@@ -221,6 +221,10 @@ class DaemonClient:
         if self._connection is None:
             kind = http.client.HTTPSConnection if self.address.secure else http.client.HTTPConnection
             self._connection = kind(self.address.host, self.address.port, timeout=self.timeout_s)
+            if self.address.socket:
+                self._connection.sock = connected = socket.socket(socket.AF_UNIX)
+                connected.settimeout(self.timeout_s)
+                connected.connect(self.address.socket)
         self._connection.request(method, target, body=payload, headers=headers)
         response = self._connection.getresponse()
         return response, response.read()
@@ -233,7 +237,7 @@ class DaemonClient:
         if self.address.trusted or self.address.workspace is None:
             return
         address, workspace = self.address, self.address.workspace
-        self.address = Address(address.host, address.port, workspace=workspace)
+        self.address = replace(address, trusted=True)
         try:
             served = self._send_with_retries("GET", "/health", None, {"Accept": "application/json"}).body.get(
                 "agentsDir"

@@ -12,7 +12,7 @@ import msgspec
 
 from signet_actors.client.encoding import HttpReply
 from signet_actors.client.exchange import Exchange, Limits, Lost, Outcome, Pause, Send
-from signet_actors.client.http_transport import Body, build_request, client_options, lost, make_caller
+from signet_actors.client.http_transport import Body, build_request, client_options, connections, lost, make_caller
 from signet_actors.client.location import Location
 from signet_actors.client.methods import Methods
 from signet_actors.operations.import_export import MemoryLine
@@ -52,6 +52,8 @@ class Client(Methods):
         self.caller = make_caller(
             location, limits, token=token, agent=agent, session=session, actor=actor, actor_type=actor_type
         )
+        if transport is None and (local := location.socket) is not None:
+            transport = httpx.HTTPTransport(uds=local, verify=False, trust_env=False, limits=connections())
         self._http = httpx.Client(transport=transport, **client_options(location))
 
     def __enter__(self) -> Self:

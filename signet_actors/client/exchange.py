@@ -144,7 +144,7 @@ class Caller:
             else:
                 headers = self._headers(operation, request_id, address, body)
                 limit_s = attempt.left_s if lines is not None else min(self.limits.attempt_s, attempt.left_s)
-                outcome = yield Send(operation.method, f"{address}{target}", headers, body, limit_s)
+                outcome = yield Send(operation.method, f"{address.spoken}{target}", headers, body, limit_s)
             try:
                 if isinstance(outcome, HttpReply):
                     reply = read_reply(operation, outcome, request_id=request_id)

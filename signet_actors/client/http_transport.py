@@ -58,8 +58,11 @@ def make_caller(
 
 def client_options(location: Location) -> dict[str, Any]:
     """Return the options of an httpx client. Without TLS it loads no certificates, which takes 40 ms."""
-    limits = httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS)
-    return {"verify": location.secure, "trust_env": False, "follow_redirects": False, "limits": limits}
+    return {"verify": location.secure, "trust_env": False, "follow_redirects": False, "limits": connections()}
+
+
+def connections() -> httpx.Limits:
+    return httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS)
 
 
 def build_request(client: httpx.Client | httpx.AsyncClient, send: Send) -> httpx.Request:

@@ -37,7 +37,8 @@ class Address:
     """Where the daemon listens.
 
     ``trusted`` is true if the workspace of the daemon needs no check: the user gave the URL, or the process that
-    holds the workspace wrote the address down.
+    holds the workspace wrote the address down. ``socket``: the Unix socket at which the own user's programs reach a
+    daemon whose port speaks TLS; there they speak plain HTTP.
     """
 
     host: str
@@ -46,10 +47,16 @@ class Address:
     prefix: str = ""
     trusted: bool = True
     workspace: Path | None = None
+    socket: str = ""
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.secure else 'http'}://{host}:{self.port}{self.prefix}"
+        return f"{'https' if self.secure or self.socket else 'http'}://{host}:{self.port}{self.prefix}"
+
+    @property
+    def spoken(self) -> str:
+        """The URL as requests name it: plain HTTP at the socket."""
+        return str(self).replace("https", "http", 1) if self.socket else str(self)
 
 
 def address_from_url(url: str, *, given_by: str = "--url") -> Address:
@@ -147,9 +154,11 @@ def recorded_address(workspace: Path) -> Address | None:
     try:
         note = json.loads(read_regular(Workspace(workspace).address_file, MAX_SMALL_FILE_BYTES))
         host, port, pid = str(note["host"]), int(note["port"]), note.get("pid")
+        local = str(note["socket"]) if note.get("tls") else ""
     except (ConfigError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return Address(WILDCARD_ADDRESSES.get(host, host), port, trusted=is_held_by(workspace, pid), workspace=workspace)
+    trusted = is_held_by(workspace, pid)
+    return Address(WILDCARD_ADDRESSES.get(host, host), port, trusted=trusted, workspace=workspace, socket=local)
 
 
 def owner_token(address: Address) -> str | None:

@@ -61,10 +61,11 @@ class NoAnswer(Exception):
 class Address:
     """Where the daemon listens. ``owner_token`` is sent to our workspace's own daemon only.
 
-    ``named``: the environment names it, so a report for it is for no other daemon.
+    ``named``: the environment names it, so a report for it is for no other daemon. ``socket``: the Unix socket of our
+    workspace's daemon, if its port speaks TLS.
     """
 
-    __slots__ = ("host", "named", "owner_token", "port", "prefix", "secure")
+    __slots__ = ("host", "named", "owner_token", "port", "prefix", "secure", "socket")
 
     def __init__(
         self,
@@ -75,7 +76,9 @@ class Address:
         prefix: str = "",
         owner_token: str = "",
         named: bool = False,
+        socket: str = "",
     ) -> None:
+        self.socket = socket
         self.host = host
         self.port = port
         self.secure = secure
@@ -145,6 +148,7 @@ def recorded_address(workspace: str) -> Address | None:
     try:
         note = json.loads(_read_own(os.path.join(workspace, ".daemon", "address")))
         host, port, pid = str(note["host"]), int(note["port"]), note.get("pid")
+        local = str(note["socket"]) if note.get("tls") else ""
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     if not _is_held_by(workspace, pid) or _is_other_users_port(port):
@@ -153,7 +157,8 @@ def recorded_address(workspace: str) -> Address | None:
         token = _read_own(os.path.join(workspace, ".daemon", "owner-token")).decode("ascii")
     except (OSError, ValueError):
         token = ""
-    return Address(_WILDCARD_ADDRESSES.get(host, host), port, owner_token=token if token.isalnum() else "")
+    token = token if token.isalnum() else ""
+    return Address(_WILDCARD_ADDRESSES.get(host, host), port, owner_token=token, socket=local)
 
 
 def _read_own(path: str, limit: int = _MAX_SMALL_FILE_BYTES) -> bytes:
@@ -324,7 +329,12 @@ def _exchange(address: Address, request: bytes, deadline: float) -> bytes:
     """Send the request and return the whole answer. Raises OSError, among them TimeoutError at the deadline."""
     # An ASCII name is given as bytes, because Python encodes any text as an international domain name: 2 ms of imports.
     host: Any = address.host.encode() if address.host.isascii() else address.host
-    connection = socket.create_connection((host, address.port), timeout=_remaining(deadline))
+    if address.socket:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(_remaining(deadline))
+        connection.connect(address.socket)
+    else:
+        connection = socket.create_connection((host, address.port), timeout=_remaining(deadline))
     with connection:
         if address.secure:
             import ssl  # noqa: PLC0415 - slow; a daemon on this machine is reached without

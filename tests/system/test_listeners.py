@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -16,9 +17,11 @@ from typing import Any
 import pytest
 import yaml
 
+from signet_actors.client import AsyncClient
+from signet_actors.client import Client as PythonClient
 from signet_actors.config.load import load_config
 from tests.support.bus_harness import eventually
-from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.live_daemon import LiveDaemon, live_daemon, run_signet, signet
 from tests.support.team import Team
 
 pytestmark = pytest.mark.system
@@ -142,3 +145,23 @@ def test_the_files_for_compose_fit_together(tmp_path: Path) -> None:
         assert reader.get("/api/memories").status == 200
         assert team.nobody.request("GET", "/api/memories", headers=passed_on).status == 401
         assert reader.acting(Host="evil.example").get("/api/memories").status == 421
+
+
+def test_commands_hooks_and_programs_of_the_own_user_need_no_certificate(with_tls: LiveDaemon) -> None:
+    assert signet(with_tls, "start").startswith(
+        f"The daemon already runs: https://127.0.0.1:{address(with_tls)['port']} "
+    )
+    signet(with_tls, "remember", "I prefer tea")
+    event = with_tls.root / "event.json"
+    event.write_text('{"hook_event_name": "SessionStart"}')
+    with event.open() as given:
+        hooked = run_signet(with_tls, "hook", "-H", "claude-code", stdin=given)
+    assert "I prefer tea" in hooked.stdout
+    with PythonClient(workspace=with_tls.workspace) as client:
+        assert [found.content for found in client.recall("tea").results] == ["I prefer tea"]
+    assert asyncio.run(recalled(with_tls.workspace)) == ["I prefer tea"]
+
+
+async def recalled(workspace: Path) -> list[str]:
+    async with AsyncClient(workspace=workspace) as client:
+        return [found.content for found in (await client.recall("tea")).results]
