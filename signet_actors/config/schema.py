@@ -364,6 +364,7 @@ class RateLimitsConfig(Struct, frozen=True, rename="camel"):
     force_delete: RateLimit = RateLimit(max_count=3)
     admin: RateLimit = RateLimit(max_count=10)
     recall_llm: RateLimit = RateLimit(max_count=60)
+    wrong_tokens: RateLimit = RateLimit(max_count=60)
 
 
 class AuthConfig(Struct, frozen=True, rename="camel"):

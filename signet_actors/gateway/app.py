@@ -33,9 +33,16 @@ from signet_actors.errors import (
     Unavailable,
 )
 from signet_actors.features.audit.api import CHANGE, DENIED, EXPORT, UNKNOWN
-from signet_actors.gateway.auth.identity import LOCAL, Identity
+from signet_actors.gateway.auth.identity import LOCAL, Identity, WrongToken
 from signet_actors.gateway.auth.ownership import require_owner, require_user
-from signet_actors.gateway.auth.request_guard import Headers, check_request, has_body, is_from_proxy, is_loopback
+from signet_actors.gateway.auth.request_guard import (
+    Headers,
+    check_request,
+    client_address,
+    has_body,
+    is_from_proxy,
+    is_loopback,
+)
 from signet_actors.gateway.http.responses import (
     EncodedResponse,
     ResponseCache,
@@ -323,13 +330,17 @@ class Application:
         client, _, headers, _ = context.peer
         on_loopback = client is not None and is_loopback(client[0]) and not is_from_proxy(headers)
         is_local = on_loopback and not self.state.guard.proxies
-        return await self.state.authenticator.identify(
-            self.state.config.auth.mode,
-            headers,
-            owner_token=self.state.owner_token,
-            is_local=is_local,
-            on_loopback=on_loopback,
-        )
+        try:
+            return await self.state.authenticator.identify(
+                self.state.config.auth.mode,
+                headers,
+                owner_token=self.state.owner_token,
+                is_local=is_local,
+                on_loopback=on_loopback,
+            )
+        except WrongToken:
+            self.state.count_wrong_token(client_address(self.state.guard, client[0] if client else None, headers))
+            raise
 
     async def _run(self, call: Call[Any], dispatch: Dispatch, limit_ms: int) -> EncodedResponse:
         """Return the encoded response of the handler, which has ``limit_ms``. Record an audited request."""

@@ -127,6 +127,7 @@ class GatewayState:
     harnesses_with_tools: set[str] = field(default_factory=set)
     previous_embedder: PreviousEmbedder = field(default_factory=PreviousEmbedder)
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
+    wrong_tokens: RateLimiter = field(default_factory=RateLimiter)
     summaries_waiting: int = 0
     vector_waits: VectorWaitLimiter = field(default_factory=VectorWaitLimiter)
     server_context: ServerContext | None = None
@@ -186,6 +187,16 @@ class GatewayState:
             return
         limit = getattr(self.config.auth.rate_limits, _RATE_FIELDS[rate])
         wait_ms = self.rate_limiter.take(f"{identity.id}:{rate}", limit, self.clock.monotonic_ns() // 10**6)
+        if wait_ms:
+            raise RateLimited(retry_after_ms=wait_ms)
+
+    def count_wrong_token(self, address: str) -> None:
+        """Count a token that was not accepted. Raises SignetError beyond ``auth.rateLimits.wrongTokens``.
+
+        A valid token is accepted all the same, so that no caller can lock another one out, whatever address they share.
+        """
+        limit = self.config.auth.rate_limits.wrong_tokens
+        wait_ms = self.wrong_tokens.take(address, limit, self.clock.monotonic_ns() // 10**6)
         if wait_ms:
             raise RateLimited(retry_after_ms=wait_ms)
 

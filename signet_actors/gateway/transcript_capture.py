@@ -129,11 +129,12 @@ def with_terms(part: tuple[CapturedTurn, ...], make_way: Callable[[], None]) -> 
     return tuple(indexed)
 
 
-def capture_for(state: GatewayState, raw: bytes, check: Callable[[], None]) -> Capture:
-    """Return the transcript as it is stored, with pauses for the searches of other requests.
+def capture_for(call: Call[Any], raw: bytes, check: Callable[[], None]) -> Capture:
+    """Return the transcript of the caller as it is stored, with pauses for the searches of other requests.
 
     Blocks; ``check`` ends it. Raises TranscriptTooLong.
     """
+    state = call.state
     searches = SearchesFirst(lambda: state.bus.unanswered_searches > 0)
 
     def make_way() -> None:
@@ -141,23 +142,23 @@ def capture_for(state: GatewayState, raw: bytes, check: Callable[[], None]) -> C
         searches.make_way()
 
     found = capture(raw, state.redactor, make_way)
-    found.is_off = _is_off(found, state, make_way)
+    found.is_off = _is_off(found, call, make_way)
     return found
 
 
-def _is_off(found: Capture, state: GatewayState, make_way: Callable[[], None]) -> bool:
+def _is_off(found: Capture, call: Call[Any], make_way: Callable[[], None]) -> bool:
     """Return whether a prompt of the transcript switched memory off, even if no daemon received it.
 
     The daemon may have been away, and the prompt may be one of the session that this one was forked from, or whose plan
     it was begun with. Raises SignetError.
     """
     is_off, plan = _mark_or_plan(found.transcript)
-    found.plan_of = None if plan is None else plan[1]
+    found.plan_of = None if plan is None else call.told_session(plan[1])
     for _ in range(_MOST_PLANS):
         if is_off or plan is None:
             return is_off
-        found.off_in = plan[1]
-        is_off, plan = _of_file(plan[0], state, make_way)
+        found.off_in = call.told_session(plan[1])
+        is_off, plan = _of_file(plan[0], call.state, make_way) if call.reads_files else (False, None)
     return False
 
 

@@ -15,7 +15,8 @@ auth:
 """
 UNLIMITED = """
   rateLimits:
-    {admin: {max: 1000000}, modify: {max: 1000000}, forget: {max: 1000000}, batchForget: {max: 1000000}}
+    {admin: {max: 1000000}, modify: {max: 1000000}, forget: {max: 1000000}, batchForget: {max: 1000000},
+     wrongTokens: {max: 1000000}}
 """
 
 

@@ -145,6 +145,7 @@ SPECIFIED_ELSEWHERE: dict[str, object] = {
     "auth.rateLimits.forceDelete.max": 3,
     "auth.rateLimits.admin.max": 10,
     "auth.rateLimits.recallLlm.max": 60,
+    "auth.rateLimits.wrongTokens.max": 60,
     "auth.rateLimits.recallLlm.windowMs": 60_000,
     "hooks.sessionStart.recallLimit": 50,
     "hooks.sessionStart.maxInjectChars": 24_000,

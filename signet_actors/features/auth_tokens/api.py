@@ -37,6 +37,12 @@ def _check_agent(name: str | None, field: str) -> None:
         raise InvalidRequest(f"{field} must be an agent's name", field=field)
 
 
+def _check_line(name: str | None) -> None:
+    """Raise InvalidRequest if the history and the log could not show the name in one line."""
+    if name is not None and not name.isprintable():
+        raise InvalidRequest("name must be one line without control characters", field="name")
+
+
 class ScopeFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the token is limited to; without a field it is not limited by it."""
 
@@ -65,6 +71,9 @@ class CreateTokenRequest(msgspec.Struct, frozen=True, kw_only=True, omit_default
         bool,
         Meta(description="Expires after auth.sessionTokenTtlSeconds, if ttlSeconds is not given"),
     ] = False
+
+    def __post_init__(self) -> None:
+        _check_line(self.name)
 
 
 class TokenIssued(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -121,6 +130,7 @@ class CreateApiKeyRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     agent_id: Annotated[str, _NAME, Meta(description="Acts as this agent only")] | None = None
 
     def __post_init__(self) -> None:
+        _check_line(self.name)
         _check_agent(self.agent_id, "agentId")
 
 

@@ -40,6 +40,10 @@ class Unauthorized(SignetError):
     code = ErrorCode.UNAUTHORIZED
 
 
+class WrongToken(Unauthorized):
+    """A token or key was sent, and is not accepted."""
+
+
 class Forbidden(SignetError):
     """This request is not permitted."""
 
@@ -125,7 +129,7 @@ class Authenticator:
         if owner is not None and owner_token is not None:
             if hmac.compare_digest(owner.strip(), owner_token.encode()):
                 return OWNER
-            raise Unauthorized
+            raise WrongToken("authentication required")
         if mode == "hybrid" and is_local:
             return LOCAL
         raise Unauthorized
@@ -143,14 +147,14 @@ class Authenticator:
         try:
             claims = verify(self.secret, parts[1], self._clock.wall_ms() // 1000)
         except TokenRefused as refused:
-            raise Unauthorized(str(refused)) from None
+            raise WrongToken(str(refused)) from None
         if await self.tokens.find(claims.jti, "token") is None:
-            raise Unauthorized("token revoked")
+            raise WrongToken("token revoked")
         scope = _NO_SCOPE if claims.role is Role.ADMIN else claims.scope
         return Identity(claims.jti, claims.sub, claims.role, PERMISSIONS_OF[claims.role], scope, claims)
 
     async def _of_key(self, key: ApiKey) -> Identity:
         row = await self.tokens.find(key.id, "api_key")
         if not proves(row, key.secret) or row is None:
-            raise Unauthorized("invalid signature")
+            raise WrongToken("invalid signature")
         return Identity(row.id, row.name, row.role, API_KEY_PERMISSIONS, row.scope)

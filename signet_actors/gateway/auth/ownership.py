@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.gateway.auth.request_guard import Headers, is_from_proxy, is_loopback
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.headers import OWNER_TOKEN_HEADER
 from signet_actors.runtime.socket_uids import SOCKET_CLOSED, End, netlink_uid, peer_uid
@@ -27,13 +28,16 @@ async def require_owner(
     state: GatewayState,
     client: End | None,
     server: End | None,
-    headers: Iterable[tuple[bytes, bytes]],
+    headers: Headers,
     known: list[int | None],
 ) -> None:
     """Return if the request is the owner's. Raises a ``SignetError`` with the code FORBIDDEN if it is not.
 
+    One through a proxy is not: who is behind it is not known.
     ``known`` is kept with the connection, whose uid does not change, so that the system is asked once.
     """
+    if client is not None and not is_of_this_machine(state, client, headers):
+        raise _forbidden("Only the user that runs the daemon, on its machine, may make this request")
     if state.config.gateway.require_owner and not _has_token(state, headers):
         raise _forbidden(
             f"This request needs the header {OWNER_TOKEN_HEADER} with the content of .daemon/owner-token "
@@ -42,6 +46,11 @@ async def require_owner(
     uid = await _uid_of(client, server, known)
     if uid not in {None, 0, os.geteuid()}:
         raise _forbidden(f"Only the user that runs the daemon may make this request, not a program {_whose(uid)}")
+
+
+def is_of_this_machine(state: GatewayState, client: End, headers: Headers) -> bool:
+    """Return whether the request comes from a program of this machine, and not through a proxy."""
+    return is_loopback(client[0]) and not state.guard.proxies and not is_from_proxy(headers)
 
 
 async def require_user(

@@ -161,6 +161,22 @@ def is_from_proxy(headers: Headers) -> bool:
     return any(name in PROXY_HEADERS or name.startswith(PROXY_PREFIX) for name, _ in headers)
 
 
+def client_address(policy: GuardPolicy, peer: str | None, headers: Headers) -> str:
+    """Return by which address the client is counted: the one that a trusted proxy names last, else that of the peer.
+
+    Of an IPv6 address the network, which is what one client is given. The text is at most 64 characters long.
+    """
+    named = [value for name, value in headers if name == b"x-forwarded-for"] if peer in policy.proxies else []
+    text = named[-1].rpartition(b",")[2].decode("latin-1").strip() if named else peer or ""
+    try:
+        address = ipaddress.ip_address(text.strip("[]"))
+    except ValueError:
+        return text[:64]
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is None:
+        return str(ipaddress.IPv6Network((int(address) >> 64 << 64, 64)))
+    return str(address)
+
+
 def has_body(headers: Headers) -> bool:
     """Return True if the request announces a body, of known or unknown length."""
     return any(

@@ -15,6 +15,7 @@ import msgspec
 from signet_actors.domain.session_keys import agent_from_session_key, canonical_session_key
 from signet_actors.domain.tokens import TokenScope
 from signet_actors.gateway.auth.identity import Forbidden
+from signet_actors.operations.field_types import MAX_NAME_CHARS
 
 T = TypeVar("T", bound=msgspec.Struct)
 _NAMES: Final = (
@@ -45,6 +46,11 @@ def own_session(named: str, agent: str) -> str:
     if of_agent != agent:
         raise Forbidden(f"scope restricted to agent '{agent}'")
     return key
+
+
+def told_session(key: str, agent: str) -> str:
+    """Return the session of ``agent`` that a text means by ``key``: a text, unlike a request, names no other agent."""
+    return key if agent_from_session_key(key) == agent else f"agent:{agent}:{key}"[:MAX_NAME_CHARS]
 
 
 def within_limits(request: T, scope: TokenScope) -> T:

@@ -27,8 +27,8 @@ from signet_actors.domain.session_keys import DEFAULT_AGENT, agent_from_session_
 from signet_actors.domain.temporal.intent import Intent
 from signet_actors.errors import ErrorCode, InvalidRequest, MutationsFrozen, SignetError
 from signet_actors.features.runs.api import UNDO_RUN
-from signet_actors.gateway.auth.identity import LOCAL, Forbidden, Identity
-from signet_actors.gateway.auth.token_limits import own_sessions, within_limits
+from signet_actors.gateway.auth.identity import LOCAL, OWNER, Forbidden, Identity
+from signet_actors.gateway.auth.token_limits import own_sessions, told_session, within_limits
 from signet_actors.gateway.http.memory_ids import FullIds, full_ids
 from signet_actors.gateway.ingest import FieldRedactor, redacted
 from signet_actors.gateway.state import GatewayState
@@ -128,6 +128,7 @@ class Call(Generic[RequestT]):
     ``former_project``: the directory as the caller spells it, if that is not its project: older memories have it.
     ``audit_detail``: what the audit log says beside the request's operation; None if the request is not to be recorded.
     ``intents``: what was found of the times that queries name; see ``query_intent``. ``identity``: who calls.
+    ``reads_files``: whether it may name files of this machine, which are read for it.
     """
 
     state: GatewayState
@@ -154,6 +155,7 @@ class Call(Generic[RequestT]):
     intents: dict[tuple[str | None, ...], Intent | None] = field(default_factory=dict, init=False)
     audit_detail: dict[str, str | int] | None = field(default_factory=dict, init=False)
     identity: Identity = LOCAL
+    reads_files: bool = field(default=True, init=False)
     _is_owner: bool | None = field(default=None, init=False)
 
     @cached_property
@@ -210,6 +212,11 @@ class Call(Generic[RequestT]):
     def session_id(self) -> str | None:
         """The session that x-signet-session-id names for the history, in canonical form. Raises InvalidRequest."""
         return self._session_of(_first_text(("x-signet-session-id",), self.headers))
+
+    def told_session(self, key: str) -> str:
+        """Return the session that a text of the caller means by ``key``: one of its own if its token has an agent."""
+        agent = self.identity.scope.agent
+        return key if agent is None else told_session(key, agent)
 
     def _session_of(self, key: tuple[str, str] | None) -> str | None:
         canonical = None if key is None else canonical_session_key(sanitize_text(key[1]))
@@ -285,19 +292,47 @@ class Call(Generic[RequestT]):
         That is the user that runs the daemon, and the bearer of a token that is not limited to a project or a user.
         """
         operation = self.route.operation
-        if self._is_owner is None and self.identity.role is not None:
-            self._is_owner = not self.identity.is_limited_to_memories
-            if not self._is_owner and operation.owner_parts:
-                self.warnings.append(f"Left out: {operation.owner_parts}. The token is limited to a project or a user")
         if self._is_owner is None:
-            self._is_owner = operation.owner_only or self.require_owner is not None
+            self._is_owner = operation.owner_only or self.identity.role is not None or self.require_owner is not None
             try:
-                if self.require_owner is not None and not operation.owner_only:
-                    await self.require_owner()
+                if self._is_owner:
+                    await self.check_owner()
             except SignetError as error:
                 self._is_owner = False
-                self.warnings.append(f"Left out: {operation.owner_parts}. {error.detail}")
+                if operation.owner_parts:
+                    self.warnings.append(f"Left out: {operation.owner_parts}. {error.detail}")
         return self._is_owner
+
+    async def check_owner(self) -> None:
+        """Raise a SignetError if the caller may not have everything; see ``is_owner``."""
+        if self.identity.role is not None:
+            if self.identity.is_limited_to_memories:
+                raise Forbidden("The token is limited to a project or a user")
+        elif not self.route.operation.owner_only:  # else it was checked before the request was read
+            if self.require_owner is None:
+                raise SignetError("It is not known who asks", code=ErrorCode.FORBIDDEN)
+            await self.require_owner()
+
+    async def check_machine(self) -> None:
+        """Raise a SignetError if the caller has no right to the files of this machine, beside those of its agent.
+
+        The user that runs the daemon has it. A token gives none: its bearer may be elsewhere, or be another agent.
+        """
+        if self.identity.role is not None and self.identity.id != OWNER.id and self.require_owner is not None:
+            await self.require_owner()
+
+    async def _settle_file(self) -> None:
+        """Leave out the file that the request names if the caller has no right to it.
+
+        A hook of another user of this machine has no session, so that nothing is read for it.
+        """
+        try:
+            await self.check_machine()
+        except SignetError as error:
+            self.reads_files = False
+            if getattr(self.request, "transcript_path", None) is not None:
+                self.request = msgspec.structs.replace(self.request, transcript_path=None)
+                self.warnings.append(f"transcriptPath is ignored. {error.detail}")
 
     async def refuse_if_off(self, session_key: str | None) -> None:
         """Raise SignetError if memory is off for one of the sessions, or before a write, if that is not known."""
@@ -479,6 +514,7 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
     in_json = operation.in_body and operation.lines is None
     in_query, has_effect, lenient = operation.in_query, operation.has_effect, operation.lenient
     redacts, changes_memories = operation.redacts, operation.changes_memories
+    names_file = "transcript_path" in operation.request.__struct_fields__
     directories = [name for name in _DIRECTORY_FIELDS if name in operation.request.__struct_fields__]
 
     async def endpoint(call: Call[RequestT]) -> HttpResponse:
@@ -505,6 +541,8 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
             redactor = FieldRedactor(call.state, for_memories=changes_memories)
             call.request = redacted(redactor, call.request, ignored=call.warnings if lenient else None)
             call.redactions = redactor.redactions
+        if names_file:
+            await call._settle_file()
         if directories:
             await _replace_directories(call, directories)
         if call.identity.is_limited_to_memories:

@@ -58,6 +58,8 @@ async def _issue(call: Call[Any], row: api.StoredToken, replaces: str | None = N
         state.authenticator.tokens.drop(replaces)
     call.audit_detail = {"issued": row.id, "role": row.role.value, **({"replaced": replaces} if replaces else {})}
     await call.ask_writer(api.StoreToken(row=row, replaces=replaces))
+    if replaces is not None:
+        state.authenticator.tokens.drop(replaces)  # a reading that began before the change may have brought it back
     state.authenticator.tokens.add(row)
     issued_s, expires_s = ((epoch_ms(moment or "") or 0) // 1000 for moment in (row.created_at, row.expires_at))
     secret = state.authenticator.secret

@@ -41,6 +41,7 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 async def write_note(call: Call[NoteRequest]) -> HttpResponse:
     """Write the note durably and return its path."""
+    await call.check_machine()
     state = call.state
     title, tags = collapsed(call.request.title or ""), ", ".join(call.request.tags)
     parts = (f"# {title}" if title else "", f"Tags: {tags}" if tags else "", call.request.content)

@@ -117,8 +117,9 @@ async def user_prompt_submit(call: Call[api.UserPromptRequest]) -> HttpResponse:
     if prompt is None:
         raise InvalidRequest("harness and userMessage or userPrompt are required", field="userMessage")
 
-    plan, ledger = planned_in(prompt), call.state.ledger
-    is_switch = switches_off(prompt) or (plan is not None and ledger.is_bypassed(plan[1]))
+    planned, ledger = planned_in(prompt), call.state.ledger
+    plan = None if planned is None else call.told_session(planned[1])
+    is_switch = switches_off(prompt) or (plan is not None and ledger.is_bypassed(plan))
     until_s = asyncio.get_running_loop().time() + PROMPT_BUDGET_MS / 1000
     until_ns = call.state.clock.monotonic_ns() + PROMPT_BUDGET_MS * 1_000_000
 
@@ -151,7 +152,7 @@ async def user_prompt_submit(call: Call[api.UserPromptRequest]) -> HttpResponse:
         given = await start_with_prompt(call, session) if request.with_start else None
         checkpoints = call.state.checkpoints  # from here on: a start does not tell the session of this prompt
         project = session.project(request.project)
-        if plan is None or not ledger.was_bypassed(plan[1]):  # the plan tells of what was said there
+        if plan is None or not ledger.was_bypassed(plan):  # the plan tells of what was said there
             checkpoints.prompted(session.key, call.agent_id, harness=request.harness, project=project, text=prompt)
             checkpoints.searched(session.key, call.agent_id, " ".join(terms.terms))
         if given is not None:

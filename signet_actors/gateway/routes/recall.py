@@ -170,7 +170,7 @@ async def session_excerpts(
     if not wanted:
         return {}, {}
     try:
-        await require_owner(call)
+        await call.check_owner()
         found = await call.ask_searcher(ExpandSessions(tuple(wanted), call.read, query, EXCERPT_CHARS))
     except SignetError as error:
         call.warnings.append(f"expand: no transcript is added ({error.detail})")
@@ -178,13 +178,6 @@ async def session_excerpts(
     excerpts = {(each.agent_id, each.session_key): each.text for each in found.excerpts}
     keys = {row.id: session[1] for row in rows for session in _sessions(row) if session in excerpts}
     return {key: excerpts[agent_id, key] for agent_id, key in excerpts}, keys
-
-
-async def require_owner(call: Call[Any]) -> None:
-    """Raise a SignetError if the caller may not read transcripts."""
-    if call.require_owner is None:
-        raise SignetError("transcripts are not served here", code=ErrorCode.FORBIDDEN)
-    await call.require_owner()
 
 
 def _sessions(row: RecalledRow) -> Iterator[tuple[str, str]]:
@@ -232,7 +225,7 @@ async def _search(
 
 async def _may_read_turns(call: Call[Any]) -> bool:
     try:
-        await require_owner(call)
+        await call.check_owner()
     except SignetError:
         return False
     return True

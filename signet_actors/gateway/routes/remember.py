@@ -87,9 +87,7 @@ async def _captured(call: Call[api.RememberRequest]) -> Capture | None:
     raw = request.transcript.encode("utf-8", "replace")
     try:
         seconds = REQUEST_SHARE * call.state.config.gateway.request_timeout_ms / 1000
-        return await call.state.transcript_readers.run(
-            lambda check: capture_for(call.state, raw, check), hash(raw), seconds
-        )
+        return await call.state.transcript_readers.run(lambda check: capture_for(call, raw, check), hash(raw), seconds)
     except (TranscriptTooLong, TranscriptRefused) as error:
         call.warnings.append(f"transcript: {error}")
         return None

@@ -363,8 +363,8 @@ def read_capture(
         allowed = roots(state.workspace, os.environ)
         most = state.config.transcripts.max_file_bytes
         raw = read_transcript_file(request.transcript_path, allowed, most, workspace=state.workspace)
-    found = transcript_capture.capture_for(state, raw, check)
-    key = named or _session_of(call, found)
+    found = transcript_capture.capture_for(call, raw, check)
+    key = named or call.told_session(_session_of(call, found))
     transcript_capture.replace_known(found, state.session_secrets.of(key), check)
     state.session_secrets.add(key, found.known)
     state.session_secrets.note_last(key, found.transcript.turns[-1].text if found.transcript.turns else "")

@@ -1,0 +1,309 @@
+"""Nothing that is outside of a token's scope is told, changed, or told apart from what does not exist.
+
+The requests are made from the declarations: every operation at every path, with the names and the ids of others in
+every parameter that can hold one. A new operation is among them without a change here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.field_types import Flag, Names
+from signet_actors.operations.operation import Operation
+from signet_actors.operations.registry import OPERATIONS
+from signet_actors.operations.request_path import PARAMETER
+from signet_actors.operations.request_reader import RequestField, request_fields
+from tests.support.live_daemon import Answer
+from tests.support.team import UNLIMITED, team_daemon
+from tests.support.tenants import AGENTS, PROJECTS, QUERY, TWINS, USERS, Connection, Scope, Tenants, leaked, tenants
+
+pytestmark = pytest.mark.system
+
+PROJECT, USER = str(PROJECTS[0]), USERS[0]
+LIMITS = {
+    "an agent": Scope(agent="ada"),
+    "a project": Scope(project=PROJECT),
+    "a user": Scope(user=USER),
+    "an agent and a project": Scope(agent="ada", project=PROJECT),
+    "an agent and a user": Scope(agent="ada", user=USER),
+    "a project and a user": Scope(project=PROJECT, user=USER),
+    "all three": Scope(agent="ada", project=PROJECT, user=USER),
+}
+_NAMES_ID = re.compile(r"(^|_)(id|ids|key|run|prefix|token|feedback|patches|file)$")
+_SEARCHES = {"query", "q", "prompt", "user_prompt", "user_message", "content"}
+_WORDS = re.compile("([A-Z])")
+_SESSION_HEADERS = ("x-signet-session-key", "x-signet-session-id")
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Tenants]:
+    with tenants() as found:
+        yield found
+
+
+class Sent(NamedTuple):
+    """A request, without what differs between callers."""
+
+    name: str
+    method: str
+    target: str
+    body: Any = None
+    headers: Mapping[str, str] = {}
+
+
+def fields_of(operation: Operation) -> list[RequestField]:
+    return list(request_fields(operation.request))
+
+
+def snake(name: str) -> str:
+    return _WORDS.sub(r"_\1", name).lower()
+
+
+def sent(operation: Operation, path: str, **given: Any) -> Sent:
+    """Return a request with these fields. Those in ``_query`` and ``_headers`` stand there whatever the method is."""
+    query, headers = dict(given.pop("_query", {})), dict(given.pop("_headers", {}))
+    given = {**operation.example, **given}
+    parameters = {name: str(given.pop(name, operation.example.get(name, "x"))) for name in PARAMETER.findall(path)}
+    target = PARAMETER.sub(lambda found: quote(parameters[found[1]], safe=""), path)
+    body: Any = None
+    if operation.in_body:
+        body = given
+        headers.setdefault("Content-Type", "application/json")
+    else:
+        query |= {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
+    if query:
+        target += "?" + urlencode(query)
+    headers["Accept"] = "application/json, text/event-stream"
+    return Sent(operation.name, operation.method, target, body, headers)
+
+
+def told(operation: Operation, path: str) -> Iterator[Sent]:
+    """Yield requests that ask for as much as the operation tells, as every agent, in every project, for every user."""
+    fields = {field.spellings[0]: field for field in fields_of(operation)}
+    searched = {name: QUERY for name in fields if snake(name) in _SEARCHES and name in operation.example}
+    most = {name: 1000 for name in fields if name == "limit"}
+    flags: dict[str, Any] = {name: True for name, field in fields.items() if isinstance(field.type, Flag)}
+    wide = {**searched, **most}
+    yield sent(operation, path)
+    for more in ({}, flags, *({name: True} for name in flags)):
+        yield sent(operation, path, **wide, **more)
+    for name, values in (("project", PROJECTS[:2]), ("who", USERS), ("cwd", PROJECTS[:2])):
+        for value in values if name in fields else ():
+            yield sent(operation, path, **wide, **{name: value})
+    for agent in AGENTS[:2]:
+        yield sent(operation, path, **wide, agentId=agent)
+        yield sent(operation, path, **wide, _query={"agent_id": agent})
+        yield sent(operation, path, **wide, _headers={"x-signet-agent-id": agent})
+        yield sent(operation, path, **wide, _headers={"x-signet-session-key": f"agent:{agent}:s"})
+        yield sent(operation, path, **wide, _headers={"x-signet-session-id": f"session:agent:{agent}:s"})
+        yield sent(operation, path, **wide, sessionKey=f"session: agent:{agent}:s")
+
+
+def naming(operation: Operation, path: str, value: str, kind: str) -> Iterator[Sent]:
+    """Yield requests that name ``value`` in each parameter that can hold an id."""
+    for name in PARAMETER.findall(path):
+        yield sent(operation, path, **{name: value})
+    for field in fields_of(operation):
+        if not _NAMES_ID.search(snake(field.name)) or field.name in {"agent_id", "harness_agent_id"}:
+            continue
+        name, example = field.spellings[0], operation.example.get(field.spellings[0])
+        if not operation.in_body or example is None or isinstance(example, str | int):
+            yield sent(operation, path, **{name: value})
+        elif isinstance(example, dict):
+            yield sent(operation, path, **{name: {value: 0.9}})
+        else:
+            yield sent(operation, path, **{name: [{**example[0], "id": value}]})
+        if isinstance(field.type, Names):
+            yield sent(operation, path, **{name: [value]})
+        yield sent(operation, path, _query={field.spellings[-1]: value})
+    for header in _SESSION_HEADERS if kind == "session" else ():
+        yield sent(operation, path, _headers={header: value})
+
+
+def every() -> Iterator[tuple[Operation, str]]:
+    """Yield what a token with a scope can ask for; health is the same for all, and an administrator has no scope."""
+    for operation in OPERATIONS:
+        if not operation.public and operation.permission is not Permission.ADMIN:
+            yield from ((operation, path) for path in operation.paths)
+
+
+def ask(caller: Connection, request: Sent) -> Answer:
+    answer = caller.request(request.method, request.target, request.body, request.headers)
+    assert answer.status not in {429, 500}, (request, answer.raw)
+    return answer
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+def test_no_reply_tells_what_is_outside_of_the_scope(store: Tenants, limits: str) -> None:
+    scope = LIMITS[limits]
+    caller, hidden = store.token("operator", scope), store.hidden(scope)
+    assert len(hidden) > 10
+    before = store.rows(scope)
+    assert sum(map(len, before.values())) > 20
+    leaks, told_own = [], set()
+    own = {canary.word for canary in store.canaries} - hidden
+    for operation, path in every():
+        for request in told(operation, path):
+            answer = ask(caller, request)
+            leaks += [(request, word) for word in leaked(answer, hidden, caller.said)]
+            told_own |= leaked(answer, own, caller.said)
+    assert leaks == []
+    assert told_own, "the requests find what is inside of the scope"
+    assert store.rows(scope) == before
+    caller.close()
+
+
+class Foreign(NamedTuple):
+    """An id of something that is outside of the scope, and one of the same form that does not exist."""
+
+    kind: str
+    known: str
+    unknown: str
+
+
+def foreign(store: Tenants, scope: Scope) -> list[Foreign]:
+    """Return one id for each kind of object and each reason to be outside, whole and its beginning."""
+    found: dict[tuple[Any, ...], Foreign] = {}
+    for kind, known, canary in store.ids:
+        if scope.admits(canary) or canary.agent == TWINS[1] or (kind == "session" and canary.agent in TWINS):
+            continue
+        if kind == "session":
+            unknown = known.replace(canary.word, canary.word[:4] + canary.word[4:][::-1] + "x")
+        else:
+            unknown = known.translate(str.maketrans("abcdef0123456789", "bcdefa1234567890"))
+        forms = (kind, known.startswith("agent:"), canary.agent == scope.get("agent"))
+        if forms not in found:
+            found[forms] = Foreign(kind, known, unknown)
+            if kind != "session":
+                found[*forms, "beginning"] = Foreign(kind, known[:13], unknown[:13])
+    return list(found.values())
+
+
+def plain(answer: Answer, others: list[Foreign]) -> tuple[Any, ...]:
+    """Return what of the reply could tell whether something exists: all but ids, names of the caller, and times.
+
+    Of what it lists, how much that is: what is said of each depends on the moment, too.
+    """
+    names = answer.headers.keys() - {"date", "content-length", "x-signet-trace-id"}
+    headers = {name: answer.headers[name] for name in names}
+    text = answer.raw.decode("utf-8", "replace")
+    for each in sorted(others, key=lambda other: -len(other.known)):  # whole ids before their beginnings
+        text = text.replace(each.known, "<given>").replace(each.unknown, "<given>")
+    for pattern, instead in _VARYING:
+        text = pattern.sub(instead, text)
+    try:
+        body = json.loads(text.replace("{,", "{"))
+    except ValueError:  # lines of JSON, or a page
+        return answer.status, headers, text
+    size = {name: len(value) if isinstance(value, list | dict) else value for name, value in body.items()}
+    return answer.status, headers, size
+
+
+def unlike(*texts: str) -> list[str]:
+    """Return the texts from a little before where they differ."""
+    at = next((at for at, chars in enumerate(zip(*texts, strict=False)) if len(set(chars)) > 1), min(map(len, texts)))
+    return [text[max(0, at - 80) : at + 80] for text in texts]
+
+
+_FIELDS = (
+    r',?"(\w*(?:[mM]s|[tT]oken|rationale|inject|Context|access_?\w*|last_?\w*|\w*Count|\w*Score))":'
+    r' ?("(?:\\.|[^"\\])*"|[\d.]+|null)'
+)
+_VARYING = (
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}(-[0-9a-f]{4}(-[0-9a-f]{4}-[0-9a-f]{12})?)?"), "<id>"),
+    (re.compile(r"[0-9a-f]{16,}"), "<digest>"),
+    (re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+(Z|\+00:00)|\d{8}T\d{9}Z"), "<time>"),
+    (re.compile(r"\b(amy|ann)\b"), "<me>"),
+    (re.compile(_FIELDS), ""),
+)
+
+
+@pytest.mark.parametrize("limits", ["an agent", "a project", "all three"])
+def test_what_is_outside_of_the_scope_is_answered_like_what_does_not_exist(store: Tenants, limits: str) -> None:
+    scope = LIMITS[limits]
+    mine = [Scope(scope | ({"agent": name} if "agent" in scope else {})) for name in TWINS]
+    callers = [store.token("operator", each) for each in mine]
+    for caller, name in zip(callers, TWINS, strict=True):
+        caller.headers["x-signet-agent-id"] = name
+    hidden, others = store.hidden(mine[0]), foreign(store, mine[0])
+    before, different = store.rows(scope), []
+    for (operation, path), each in itertools.product(every(), others):
+        two = (naming(operation, path, named, each.kind) for named in (each.known, each.unknown))
+        for known, unknown in zip(*two, strict=True):
+            for _ in range(1 if operation.has_effect or operation.keeps_names else 3):
+                answers = ask(callers[0], known), ask(callers[1], unknown)
+                shown = [plain(answer, others) for answer in answers]
+                if shown[0] == shown[1]:
+                    break
+            else:
+                different.append((known, each.kind, *unlike(*map(str, shown))))
+            assert not leaked(answers[0], hidden, callers[0].said), known
+    assert different == [], different[0]
+    assert store.rows(scope) == before
+    for caller in callers:
+        caller.close()
+
+
+def claude_code(session: str, *said: str) -> str:
+    """Return the transcript of a session as Claude Code writes it."""
+    turns = zip(itertools.cycle(("user", "assistant")), said)
+    records = [{"type": role, "sessionId": session, "message": {"role": role, "content": text}} for role, text in turns]
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+@pytest.mark.parametrize("first", ["Where is the ferry?", "[signet: off] where is the ferry?"])
+def test_a_transcript_names_no_session_of_another_agent(store: Tenants, first: str) -> None:
+    ada, bob = (store.token("agent", {"agent": name}) for name in AGENTS[:2])
+    bob.post("/api/hooks/session-start", {"harness": "codex", "sessionKey": "asleep", "runtimePath": "plugin"}).ok()
+    before = bob.get("/api/sessions/asleep").ok()
+    said = claude_code("agent:bob:asleep", first, "It is at the pier.")
+    hook = {"harness": "claude-code", "transcript": said, "runtimePath": "legacy"}
+    reply = ada.post("/api/hooks/session-end", hook).ok()
+    assert reply.get("sessionKey", "agent:ada:agent:bob:asleep") == "agent:ada:agent:bob:asleep"
+    ada.post("/api/hooks/session-checkpoint-extract", {**hook, "sessionKey": "own"}).ok()
+    assert bob.get("/api/sessions/asleep").ok() == before
+    bob.post("/api/hooks/remember", {"harness": "codex", "sessionKey": "asleep", "content": "The pier is long"}).ok()
+    for caller in (ada, bob):
+        caller.close()
+
+
+def test_memory_that_is_off_for_a_session_is_off_for_that_agent_alone(store: Tenants) -> None:
+    ada, bob = (store.token("agent", {"agent": name}) for name in AGENTS[:2])
+    hook = {"harness": "codex", "sessionKey": "same-name"}
+    for caller in (ada, bob):
+        caller.post("/api/hooks/session-start", hook).ok()
+    ada.post("/api/sessions/same-name/bypass", {"enabled": True}).ok()
+    assert ada.get("/api/sessions/same-name").ok()["bypassed"] is True
+    assert bob.get("/api/sessions/same-name").ok()["bypassed"] is False
+    assert bob.post("/api/hooks/user-prompt-submit", {**hook, "userPrompt": "the ferry"}).ok().get("bypassed") is None
+    for caller in (ada, bob):
+        caller.close()
+
+
+TRUSTED = "gateway: {trustedProxies: [127.0.0.1]}\n"
+
+
+def test_a_file_of_the_machine_is_read_for_no_bearer_who_may_be_elsewhere() -> None:
+    with team_daemon(more=UNLIMITED + TRUSTED) as team:
+        file = team.daemon.workspace / "transcripts" / "bobs.jsonl"
+        file.parent.mkdir()
+        file.write_text(claude_code("s", "Where is the canary?", "The canary is in the cage."))
+        ada = team.bearer("agent", agent="ada")
+        hook = {"harness": "claude-code", "sessionKey": "s", "transcriptPath": str(file)}
+        for target in ("session-end", "session-checkpoint-extract", "pre-compaction"):
+            for headers in ({}, {"x-forwarded-for": "203.0.113.9"}):
+                answer = ada.request("POST", f"/api/hooks/{target}", hook, headers)
+                assert "transcriptPath is ignored" in str(answer.ok().get("warnings")), target
+        assert team.daemon.read("SELECT count(*) FROM session_transcripts") == [(0,)]
+        assert ada.post("/api/hooks/session-end", {**hook, "transcriptPath": "/none.jsonl"}).ok()["warnings"]
+        ada.post("/api/memory/codex-native-note", {"content": "x"}).refused(403)
+        team.bearer("agent").post("/api/memory/codex-native-note", {"content": "x"}).refused(403)
+        assert team.owner.post("/api/hooks/session-end", hook).ok()["stored"] is True
