@@ -65,6 +65,7 @@ def status(invocation: Invocation, verbose: bool) -> None:
         return
     body: dict[str, Any] = answer.body
     body["access"] = _access(client)
+    body["address"] = f"{'https' if client.address.secure else 'http'}://{body.get('host')}:{body.get('port')}"
     verbose = verbose or not on_terminal()
     if verbose:
         _print_processes(body, actors)
@@ -96,7 +97,7 @@ def _print_sentence(invocation: Invocation, body: dict[str, Any]) -> None:
         facts = named
     print_fields(
         (
-            ("address", f"http://{body.get('host')}:{body.get('port')}"),
+            ("address", body["address"]),
             ("workspace", body.get("agentsDir")),
             ("access", body["access"]),
             ("version", f"{body.get('version')}, up {duration(body.get('uptime'))}"),
@@ -136,7 +137,7 @@ def _print_processes(body: dict[str, Any], actors: list[dict[str, Any]]) -> None
     print_fields(
         (
             ("daemon", f"{state}, version {body.get('version')}, up {duration(body.get('uptime'))}"),
-            ("address", f"http://{body.get('host')}:{body.get('port')}"),
+            ("address", body["address"]),
             ("workspace", body.get("agentsDir")),
             ("access", body["access"]),
             ("problem", body.get("detail")),

@@ -25,8 +25,8 @@ from tests.support.replayed_session import CLAUDE_CODE, AgentSession, HookedHome
 
 pytestmark = pytest.mark.system
 
-ESTABLISHED = "01"
-"""The state of a connection in ``/proc/net/tcp``."""
+CONNECTED = "03"
+"""The state of a connection in ``/proc/net/unix``."""
 VICTIMS = ("gateway", "writer", "searcher-1", "everything")
 EVENTS: dict[str, dict[str, Any]] = {
     "SessionStart": {"source": "startup"},
@@ -52,14 +52,14 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HookedHome]:
 
 
 def is_connected(pid: int) -> bool:
-    """Return whether the process has an established TCP connection."""
+    """Return whether the process is connected over a Unix socket."""
     try:
         sockets = {os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()}
-        table = Path(f"/proc/{pid}/net/tcp").read_text(encoding="ascii")
+        table = Path(f"/proc/{pid}/net/unix").read_text(encoding="ascii", errors="replace")
     except OSError:  # the process, or one of its files, has just gone
         return False
     rows = (line.split() for line in table.splitlines()[1:])
-    return any(row[3] == ESTABLISHED and f"socket:[{row[9]}]" in sockets for row in rows)
+    return any(row[5] == CONNECTED and f"socket:[{row[6]}]" in sockets for row in rows)
 
 
 def interrupted(room: HookedHome, victim: str, command: list[str], event: dict[str, Any]) -> str:
