@@ -219,7 +219,8 @@ class DaemonClient:
         self, method: str, target: str, payload: bytes | None, headers: dict[str, str]
     ) -> tuple[http.client.HTTPResponse, bytes]:
         if self._connection is None:
-            kind = http.client.HTTPSConnection if self.address.secure else http.client.HTTPConnection
+            is_tls = self.address.secure and not self.address.socket
+            kind = http.client.HTTPSConnection if is_tls else http.client.HTTPConnection
             self._connection = kind(self.address.host, self.address.port, timeout=self.timeout_s)
             if self.address.socket:
                 self._connection.sock = connected = socket.socket(socket.AF_UNIX)

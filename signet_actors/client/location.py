@@ -46,14 +46,15 @@ class Location:
 
     @property
     def secure(self) -> bool:
-        """Whether the daemon is reached over TLS: only a URL can say so."""
-        return self._fixed is not None and self._fixed.secure
+        """Whether the daemon is reached over TLS."""
+        found = self._fixed or (None if self._workspace is None else recorded_address(self._workspace))
+        return found is not None and found.secure and not found.socket
 
     @property
     def socket(self) -> str | None:
         """The Unix socket of the workspace's daemon, if it runs now and its port speaks TLS."""
         found = None if self._workspace is None else recorded_address(self._workspace)
-        return found.socket or None if found is not None and found.trusted else None
+        return found.socket or None if found is not None and found.secure else None
 
     def address(self) -> Address:
         """Return the address of the daemon. Raises DaemonUnreachable if the workspace shows that none runs."""

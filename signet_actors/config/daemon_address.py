@@ -37,8 +37,8 @@ class Address:
     """Where the daemon listens.
 
     ``trusted`` is true if the workspace of the daemon needs no check: the user gave the URL, or the process that
-    holds the workspace wrote the address down. ``socket``: the Unix socket at which the own user's programs reach a
-    daemon whose port speaks TLS; there they speak plain HTTP.
+    holds the workspace wrote the address down. ``secure``: its port speaks TLS. ``socket``: the Unix socket at which
+    programs of its user reach it, in plain HTTP; empty if there is none.
     """
 
     host: str
@@ -51,7 +51,7 @@ class Address:
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.secure or self.socket else 'http'}://{host}:{self.port}{self.prefix}"
+        return f"{'https' if self.secure else 'http'}://{host}:{self.port}{self.prefix}"
 
     @property
     def spoken(self) -> str:
@@ -154,11 +154,12 @@ def recorded_address(workspace: Path) -> Address | None:
     try:
         note = json.loads(read_regular(Workspace(workspace).address_file, MAX_SMALL_FILE_BYTES))
         host, port, pid = str(note["host"]), int(note["port"]), note.get("pid")
-        local = str(note["socket"]) if note.get("tls") else ""
+        local, secure = str(note.get("socket") or ""), note.get("tls") is True
     except (ConfigError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    trusted = is_held_by(workspace, pid)
-    return Address(WILDCARD_ADDRESSES.get(host, host), port, trusted=trusted, workspace=workspace, socket=local)
+    trusted, host = is_held_by(workspace, pid), WILDCARD_ADDRESSES.get(host, host)
+    local = local if trusted and os.path.exists(local) else ""
+    return Address(host, port, secure, trusted=trusted, workspace=workspace, socket=local)
 
 
 def owner_token(address: Address) -> str | None:

@@ -62,7 +62,7 @@ class Address:
     """Where the daemon listens. ``owner_token`` is sent to our workspace's own daemon only.
 
     ``named``: the environment names it, so a report for it is for no other daemon. ``socket``: the Unix socket of our
-    workspace's daemon, if its port speaks TLS.
+    workspace's daemon; empty if there is none.
     """
 
     __slots__ = ("host", "named", "owner_token", "port", "prefix", "secure", "socket")
@@ -148,17 +148,19 @@ def recorded_address(workspace: str) -> Address | None:
     try:
         note = json.loads(_read_own(os.path.join(workspace, ".daemon", "address")))
         host, port, pid = str(note["host"]), int(note["port"]), note.get("pid")
-        local = str(note["socket"]) if note.get("tls") else ""
+        local = str(note.get("socket") or "")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    if not _is_held_by(workspace, pid) or _is_other_users_port(port):
+    local = local if os.path.exists(local) else ""
+    if not _is_held_by(workspace, pid) or (not local and _is_other_users_port(port)):
         raise NoAnswer(f"no daemon runs on {workspace}")
     try:
         token = _read_own(os.path.join(workspace, ".daemon", "owner-token")).decode("ascii")
     except (OSError, ValueError):
         token = ""
     token = token if token.isalnum() else ""
-    return Address(_WILDCARD_ADDRESSES.get(host, host), port, owner_token=token, socket=local)
+    secure = note.get("tls") is True
+    return Address(_WILDCARD_ADDRESSES.get(host, host), port, secure=secure, owner_token=token, socket=local)
 
 
 def _read_own(path: str, limit: int = _MAX_SMALL_FILE_BYTES) -> bytes:
@@ -331,12 +333,13 @@ def _exchange(address: Address, request: bytes, deadline: float) -> bytes:
     host: Any = address.host.encode() if address.host.isascii() else address.host
     if address.socket:
         connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(_remaining(deadline))
-        connection.connect(address.socket)
     else:
         connection = socket.create_connection((host, address.port), timeout=_remaining(deadline))
     with connection:
-        if address.secure:
+        if address.socket:
+            connection.settimeout(_remaining(deadline))
+            connection.connect(address.socket)
+        elif address.secure:
             import ssl  # noqa: PLC0415 - slow; a daemon on this machine is reached without
 
             connection = ssl.create_default_context().wrap_socket(connection, server_hostname=address.host)

@@ -19,7 +19,9 @@ import yaml
 
 from signet_actors.client import AsyncClient
 from signet_actors.client import Client as PythonClient
+from signet_actors.config.daemon_address import recorded_address
 from signet_actors.config.load import load_config
+from signet_actors.hook import daemon as hook_daemon
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon, run_signet, signet
 from tests.support.team import Team
@@ -112,6 +114,18 @@ def test_the_port_speaks_tls_and_nothing_else(with_tls: LiveDaemon, tmp_path: Pa
         ask(http.client.HTTPConnection("127.0.0.1", port, timeout=30), "/health")
     with pytest.raises(ssl.SSLCertVerificationError):
         ask(http.client.HTTPSConnection("127.0.0.1", port, timeout=30), "/health")
+
+
+def test_commands_and_hooks_use_the_socket_and_do_without_a_removed_one() -> None:
+    with live_daemon() as daemon:
+        found = recorded_address(daemon.workspace)
+        assert found is not None
+        assert (found.secure, found.socket) == (False, address(daemon)["socket"])
+        assert hook_daemon.recorded_address(str(daemon.workspace)).socket == found.socket
+        signet(daemon, "remember", "Over the socket")
+        Path(found.socket).unlink()
+        assert hook_daemon.recorded_address(str(daemon.workspace)).socket == ""
+        assert "Over the socket" in signet(daemon, "recall", "socket")
 
 
 def test_a_renewed_certificate_is_used_without_a_restart(with_tls: LiveDaemon, tmp_path: Path) -> None:

@@ -122,3 +122,20 @@ def test_a_refused_request_has_the_form_that_clients_know(team: Team) -> None:
     team.bearer("agent", agent="ada").get("/api/memories", agentId="bob").refused(
         403, error="scope restricted to agent 'ada'"
     )
+
+
+def test_the_agent_of_a_limited_token_is_the_one_of_the_token(team: Team) -> None:
+    ada = team.bearer("agent", agent="ada")
+    own = {"x-signet-agent-id": "ada"}, {"x-signet-agent-id": "default"}, {}  # `signet mcp` sends the second
+    memories = [ada.post("/api/memory/remember", {"content": f"Note {len(each)}{each}"}, **each).ok() for each in own]
+    rows = team.daemon.read(
+        "SELECT DISTINCT agent_id FROM memories WHERE id IN (?, ?, ?)", *(m["id"] for m in memories)
+    )
+    assert rows == [("ada",)]
+    for body, header in (
+        ({"agentId": "default"}, {}),
+        ({"agentId": "bob"}, own[0]),
+        ({}, {"x-signet-agent-id": "bob"}),
+    ):
+        answer = ada.post("/api/memory/remember", {"content": "x", **body}, **header)
+        answer.refused(403, error="scope restricted to agent 'ada'")

@@ -441,11 +441,17 @@ class Call(Generic[RequestT]):
 
     def _named_agent(self, body: Mapping[str, Any]) -> tuple[str, str] | None:
         in_fields = _first_text(_AGENT_FIELDS, body, self.query)
-        named = in_fields or _first_text(("x-signet-agent-id",), self.headers)
+        in_header = _first_text(("x-signet-agent-id",), self.headers)
         only = self.identity.scope.agent
-        if only is not None and named is not None and named[1].strip() != only:
+        if only is None:
+            return in_fields or in_header
+        named = {agent.strip() for _, agent in filter(None, (in_fields, in_header))}
+        if named - {
+            only,
+            DEFAULT_AGENT if in_fields is None else only,
+        }:  # programs send the header without being told to
             raise Forbidden(f"scope restricted to agent '{only}'")
-        return named if only is None else ("agentId", only)
+        return "agentId", only
 
     def _find_agent(self, body: Mapping[str, Any]) -> tuple[str, str]:
         """Return the field or header that names the agent, and the name. Every field is checked, also an unused one."""
