@@ -9,21 +9,15 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlencode
 
 import pytest
 
-from signet_actors.domain.permissions import Permission
-from signet_actors.operations.field_types import Flag, Names
-from signet_actors.operations.operation import Operation
-from signet_actors.operations.registry import OPERATIONS
-from signet_actors.operations.request_path import PARAMETER
-from signet_actors.operations.request_reader import RequestField, request_fields
 from tests.support.live_daemon import Answer
+from tests.support.scoped_requests import Sent, every, naming, told
 from tests.support.team import UNLIMITED, team_daemon
-from tests.support.tenants import AGENTS, PROJECTS, QUERY, TWINS, USERS, Connection, Scope, Tenants, leaked, tenants
+from tests.support.tenants import AGENTS, PROJECTS, TWINS, USERS, Connection, Scope, Tenants, leaked, tenants
 
 pytestmark = pytest.mark.system
 
@@ -37,102 +31,12 @@ LIMITS = {
     "a project and a user": Scope(project=PROJECT, user=USER),
     "all three": Scope(agent="ada", project=PROJECT, user=USER),
 }
-_NAMES_ID = re.compile(r"(^|_)(id|ids|key|run|prefix|token|feedback|patches|file)$")
-_SEARCHES = {"query", "q", "prompt", "user_prompt", "user_message", "content"}
-_WORDS = re.compile("([A-Z])")
-_SESSION_HEADERS = ("x-signet-session-key", "x-signet-session-id")
 
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[Tenants]:
     with tenants() as found:
         yield found
-
-
-class Sent(NamedTuple):
-    """A request, without what differs between callers."""
-
-    name: str
-    method: str
-    target: str
-    body: Any = None
-    headers: Mapping[str, str] = {}
-
-
-def fields_of(operation: Operation) -> list[RequestField]:
-    return list(request_fields(operation.request))
-
-
-def snake(name: str) -> str:
-    return _WORDS.sub(r"_\1", name).lower()
-
-
-def sent(operation: Operation, path: str, **given: Any) -> Sent:
-    """Return a request with these fields. Those in ``_query`` and ``_headers`` stand there whatever the method is."""
-    query, headers = dict(given.pop("_query", {})), dict(given.pop("_headers", {}))
-    given = {**operation.example, **given}
-    parameters = {name: str(given.pop(name, operation.example.get(name, "x"))) for name in PARAMETER.findall(path)}
-    target = PARAMETER.sub(lambda found: quote(parameters[found[1]], safe=""), path)
-    body: Any = None
-    if operation.in_body:
-        body = given
-        headers.setdefault("Content-Type", "application/json")
-    else:
-        query |= {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
-    if query:
-        target += "?" + urlencode(query)
-    headers["Accept"] = "application/json, text/event-stream"
-    return Sent(operation.name, operation.method, target, body, headers)
-
-
-def told(operation: Operation, path: str) -> Iterator[Sent]:
-    """Yield requests that ask for as much as the operation tells, as every agent, in every project, for every user."""
-    fields = {field.spellings[0]: field for field in fields_of(operation)}
-    searched = {name: QUERY for name in fields if snake(name) in _SEARCHES and name in operation.example}
-    most = {name: 1000 for name in fields if name == "limit"}
-    flags: dict[str, Any] = {name: True for name, field in fields.items() if isinstance(field.type, Flag)}
-    wide = {**searched, **most}
-    yield sent(operation, path)
-    for more in ({}, flags, *({name: True} for name in flags)):
-        yield sent(operation, path, **wide, **more)
-    for name, values in (("project", PROJECTS[:2]), ("who", USERS), ("cwd", PROJECTS[:2])):
-        for value in values if name in fields else ():
-            yield sent(operation, path, **wide, **{name: value})
-    for agent in AGENTS[:2]:
-        yield sent(operation, path, **wide, agentId=agent)
-        yield sent(operation, path, **wide, _query={"agent_id": agent})
-        yield sent(operation, path, **wide, _headers={"x-signet-agent-id": agent})
-        yield sent(operation, path, **wide, _headers={"x-signet-session-key": f"agent:{agent}:s"})
-        yield sent(operation, path, **wide, _headers={"x-signet-session-id": f"session:agent:{agent}:s"})
-        yield sent(operation, path, **wide, sessionKey=f"session: agent:{agent}:s")
-
-
-def naming(operation: Operation, path: str, value: str, kind: str) -> Iterator[Sent]:
-    """Yield requests that name ``value`` in each parameter that can hold an id."""
-    for name in PARAMETER.findall(path):
-        yield sent(operation, path, **{name: value})
-    for field in fields_of(operation):
-        if not _NAMES_ID.search(snake(field.name)) or field.name in {"agent_id", "harness_agent_id"}:
-            continue
-        name, example = field.spellings[0], operation.example.get(field.spellings[0])
-        if not operation.in_body or example is None or isinstance(example, str | int):
-            yield sent(operation, path, **{name: value})
-        elif isinstance(example, dict):
-            yield sent(operation, path, **{name: {value: 0.9}})
-        else:
-            yield sent(operation, path, **{name: [{**example[0], "id": value}]})
-        if isinstance(field.type, Names):
-            yield sent(operation, path, **{name: [value]})
-        yield sent(operation, path, _query={field.spellings[-1]: value})
-    for header in _SESSION_HEADERS if kind == "session" else ():
-        yield sent(operation, path, _headers={header: value})
-
-
-def every() -> Iterator[tuple[Operation, str]]:
-    """Yield what a token with a scope can ask for; health is the same for all, and an administrator has no scope."""
-    for operation in OPERATIONS:
-        if not operation.public and operation.permission is not Permission.ADMIN:
-            yield from ((operation, path) for path in operation.paths)
 
 
 def ask(caller: Connection, request: Sent) -> Answer:
@@ -187,10 +91,11 @@ def foreign(store: Tenants, scope: Scope) -> list[Foreign]:
     return list(found.values())
 
 
-def plain(answer: Answer, others: list[Foreign]) -> tuple[Any, ...]:
+def plain(answer: Answer, others: list[Foreign], *, repeatable: bool) -> tuple[Any, ...]:
     """Return what of the reply could tell whether something exists: all but ids, names of the caller, and times.
 
-    Of what it lists, how much that is: what is said of each depends on the moment, too.
+    Of what it lists, how much that is: what is said of each depends on the moment, too. Where a request cannot be
+    repeated, even that does: what a session is given follows from what was counted by then.
     """
     names = answer.headers.keys() - {"date", "content-length", "x-signet-trace-id"}
     headers = {name: answer.headers[name] for name in names}
@@ -203,8 +108,12 @@ def plain(answer: Answer, others: list[Foreign]) -> tuple[Any, ...]:
         body = json.loads(text.replace("{,", "{"))
     except ValueError:  # lines of JSON, or a page
         return answer.status, headers, text
-    size = {name: len(value) if isinstance(value, list | dict) else value for name, value in body.items()}
-    return answer.status, headers, size
+    lists = {name: len(value) for name, value in body.items() if isinstance(value, list | dict) and repeatable}
+    return (
+        answer.status,
+        headers,
+        lists | {name: body[name] for name in body if not isinstance(body[name], list | dict)},
+    )
 
 
 def unlike(*texts: str) -> list[str]:
@@ -237,10 +146,11 @@ def test_what_is_outside_of_the_scope_is_answered_like_what_does_not_exist(store
     before, different = store.rows(scope), []
     for (operation, path), each in itertools.product(every(), others):
         two = (naming(operation, path, named, each.kind) for named in (each.known, each.unknown))
+        repeatable = not (operation.has_effect or operation.keeps_names)
         for known, unknown in zip(*two, strict=True):
-            for _ in range(1 if operation.has_effect or operation.keeps_names else 3):
+            for _ in range(3 if repeatable else 1):
                 answers = ask(callers[0], known), ask(callers[1], unknown)
-                shown = [plain(answer, others) for answer in answers]
+                shown = [plain(answer, others, repeatable=repeatable) for answer in answers]
                 if shown[0] == shown[1]:
                     break
             else:
@@ -307,3 +217,15 @@ def test_a_file_of_the_machine_is_read_for_no_bearer_who_may_be_elsewhere() -> N
         ada.post("/api/memory/codex-native-note", {"content": "x"}).refused(403)
         team.bearer("agent").post("/api/memory/codex-native-note", {"content": "x"}).refused(403)
         assert team.owner.post("/api/hooks/session-end", hook).ok()["stored"] is True
+
+
+def test_a_tool_stores_into_what_the_token_is_limited_to_wherever_the_client_works(store: Tenants) -> None:
+    caller = store.token("agent", {"agent": "ada", "project": PROJECT, "user": USER})
+    call = {"name": "memory_store", "arguments": {"content": "The buoy is green"}}
+    headers = {"Accept": "application/json, text/event-stream"}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    answer = caller.request("POST", "/mcp?harness=codex&workspace=/elsewhere", message, headers).ok()
+    assert answer["result"].get("isError") is not True, answer
+    rows = store.daemon.read("SELECT project, who, agent_id FROM memories WHERE content = 'The buoy is green'")
+    assert rows == [(PROJECT, USER, "ada")]
+    caller.close()

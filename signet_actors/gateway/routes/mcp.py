@@ -124,7 +124,10 @@ async def _perform(request: ToolRequest, client: Any) -> tuple[int, bytes]:
     call: Call[api.McpRequest] = client.scope[_CALL]
     assert call.perform is not None
     now = datetime.fromtimestamp(call.state.clock.wall_ms() / 1000, LOCAL_ZONE)
-    named = with_origin(with_times(request, now), harness=_origin(call, "harness"), project=_origin(call, "workspace"))
+    limits = call.identity.scope  # what a token is limited to wins over what the client says of itself
+    harness = None if limits.user is not None else _origin(call, "harness")
+    project = None if limits.project is not None else _origin(call, "workspace")
+    named = with_origin(with_times(request, now), harness=harness, project=project)
     return await call.perform(
         InnerRequest(
             operation=named.operation,
