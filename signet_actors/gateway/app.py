@@ -15,7 +15,7 @@ import errno
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
 
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
@@ -43,6 +43,8 @@ from signet_actors.gateway.auth.request_guard import (
     is_from_proxy,
     is_loopback,
 )
+from signet_actors.gateway.http.request_parts import decoded_headers, is_clean_path, read_body, read_query
+from signet_actors.gateway.http.request_texts import MAX_PRINCIPAL_CHARS
 from signet_actors.gateway.http.responses import (
     EncodedResponse,
     ResponseCache,
@@ -52,7 +54,7 @@ from signet_actors.gateway.http.responses import (
     problem,
     with_warnings,
 )
-from signet_actors.gateway.http.route import MAX_PRINCIPAL_CHARS, AfterResponse, Call, InnerRequest, Route, mark_unsent
+from signet_actors.gateway.http.route import AfterResponse, Call, InnerRequest, Route, mark_unsent
 from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.server.asgi_extensions import (
     BECOME_WRITE,
@@ -67,14 +69,13 @@ from signet_actors.gateway.server.load_shedding import LARGE_BODY_BYTES
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.headers import TRACE_HEADER
 from signet_actors.operations.operation import Effect, Operation
-from signet_actors.operations.request_reader import query_warnings, shortened
+from signet_actors.operations.request_reader import query_warnings
 from signet_actors.runtime.clock import new_id
 from signet_actors.runtime.logging.throttle import LogThrottle
 from signet_actors.runtime.messaging.requests import Dispatch, current_dispatch, track_dispatch
 from signet_actors.runtime.sync_points import sync_point
 
 MAX_TARGET_BYTES = 8192
-MAX_QUERY_FIELDS = 64
 OUTER_RESERVE_MS: Final = 30_000
 """What a request that performs others has beside their time: to import its SDK on a busy machine, and to answer."""
 SECURITY_HEADERS = (
@@ -215,7 +216,7 @@ class Application:
             return problem(rejection.status, rejection.code, rejection.detail)
         if len(scope["raw_path"]) + len(scope["query_string"]) > MAX_TARGET_BYTES:
             return problem(400, ErrorCode.INVALID_REQUEST, f"The URL must be at most {MAX_TARGET_BYTES} bytes")
-        if not _is_clean_path(scope["raw_path"]):
+        if not is_clean_path(scope["raw_path"]):
             return problem(400, ErrorCode.INVALID_REQUEST, "The path is not valid")
         for name, value in headers:
             if name == b"content-encoding" and value.strip().lower() not in {b"", b"identity"}:
@@ -262,7 +263,7 @@ class Application:
         headers: Headers = scope["headers"]
         operation = route.operation
         await self._check_operation(operation, context)
-        raw = await _read_body(receive, state.config.gateway.max_body_bytes) if has_body(headers) else b""
+        raw = await read_body(receive, state.config.gateway.max_body_bytes) if has_body(headers) else b""
         is_disconnected = context.is_disconnected
         if is_disconnected is not None:
             if len(raw) > LARGE_BODY_BYTES:
@@ -271,7 +272,7 @@ class Application:
             if is_disconnected():
                 raise InvalidRequest("The client closed the connection")
         warnings = context.warnings
-        query = _query(scope["query_string"], warnings)
+        query = read_query(scope["query_string"], warnings)
         if query and operation.permission is not None:
             warnings += query_warnings(operation, query)
         call = Call[Any](
@@ -279,7 +280,7 @@ class Application:
             route,
             path=path,
             query=query,
-            headers=_decoded(headers),
+            headers=decoded_headers(headers),
             raw=raw,
             trace_id=context.trace_id,
             began_ns=state.clock.monotonic_ns(),
@@ -495,60 +496,3 @@ def _shutdown_response(context: RequestContext) -> EncodedResponse:
     if route is not None and route.operation.has_effect and dispatch is not None and dispatch.sent:
         return error_response(OutcomeUnknown())
     return error_response(Unavailable("The daemon is shutting down"))
-
-
-async def _read_body(receive: Receive, limit: int) -> bytes:
-    """Return the whole body. The size is checked here too, for servers other than ours."""
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise InvalidRequest("The client closed the connection before the complete body arrived")
-        size += len(message["body"])
-        if size > limit:
-            raise SignetError(f"The request body must be at most {limit} bytes", code=ErrorCode.PAYLOAD_TOO_LARGE)
-        parts.append(message["body"])
-        if not message["more_body"]:
-            return b"".join(parts)
-
-
-def _is_clean_path(raw: bytes) -> bool:
-    """Return True if the unescaped path is UTF-8 without control characters (such as NUL, CR and LF)."""
-    if b"%" not in raw:
-        return True
-    try:
-        text = unquote_to_bytes(raw).decode()
-    except UnicodeDecodeError:
-        return False
-    return all(char >= " " and not "\x7f" <= char <= "\x9f" for char in text)
-
-
-def _query(raw: bytes, warnings: list[str]) -> Mapping[str, str]:
-    """Return the query parameters by name: the first of a repeated one, with a warning, as the reference does."""
-    if not raw:
-        return {}
-    try:
-        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MAX_QUERY_FIELDS)
-    except ValueError as error:  # also UnicodeDecodeError
-        raise InvalidRequest("The query string is not valid") from error
-    query: dict[str, str] = {}
-    for name, value in pairs:
-        if "\0" in name or "\0" in value:
-            raise InvalidRequest("The query string is not valid")
-        if query.setdefault(name, value) != value:
-            warnings.append(f"the query parameter {shortened(name)} is given more than once; the first value is used")
-    return query
-
-
-def _decoded(headers: Headers) -> Mapping[str, str]:
-    """Return the headers as text: UTF-8 if valid, else Latin-1. Repeated headers are joined by a comma."""
-    decoded: dict[str, str] = {}
-    for raw_name, raw_value in headers:
-        name = raw_name.decode("latin-1")
-        try:
-            value = raw_value.decode()
-        except UnicodeDecodeError:
-            value = raw_value.decode("latin-1")
-        decoded[name] = f"{decoded[name]}, {value}" if name in decoded else value
-    return decoded

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from signet_actors.domain.json_bounds import MAX_VALUES
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.route import TooManyValues, decode_json
+from signet_actors.gateway.http.request_texts import TooManyValues, decode_json
 
 
 @pytest.mark.parametrize(

@@ -360,7 +360,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "gateway.http.openapi": {"operation_id:sub": FIXED, "_path_names:findall": FIXED},
     "gateway.server.framing": {"_HEAD": MATCHED, "_UNUSUAL": SEARCHED},
     "features.auth_tokens.api": {"_AGENT_NAME": WHOLE},
-    "gateway.http.route": {"_AGENT_NAME": WHOLE, "_CONTROL": SEARCHED},
+    "gateway.http.request_texts": {"_AGENT_NAME": WHOLE, "_CONTROL": SEARCHED},
     "gateway.http.route_table": {"_ESCAPED_SLASH": SEARCHED, "_SLASHES": SEARCHED},
     "gateway.routes.codex_notes": {"_NOT_SLUG": SEARCHED},
     "cli.importers.signet_markdown": {"_TAG_LIKE": WHOLE, "_UNSAFE": SEARCHED},

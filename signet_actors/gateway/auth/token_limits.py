@@ -8,6 +8,7 @@ Source: architecture.txt "Auth Middleware" (requireScope); docs/compatibility.md
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -15,7 +16,9 @@ import msgspec
 from signet_actors.domain.session_keys import agent_from_session_key, canonical_session_key
 from signet_actors.domain.tokens import TokenScope
 from signet_actors.gateway.auth.identity import Forbidden
-from signet_actors.operations.field_types import MAX_NAME_CHARS
+from signet_actors.operations.field_types import MAX_NAME_CHARS, CallerField
+from signet_actors.operations.operation import Operation
+from signet_actors.operations.request_reader import request_fields
 
 T = TypeVar("T", bound=msgspec.Struct)
 _NAMES: Final = (
@@ -64,3 +67,10 @@ def within_limits(request: T, scope: TokenScope) -> T:
             raise Forbidden(f"scope restricted to {what} '{limit}'")
         changed[name] = limit
     return msgspec.structs.replace(request, **changed) if changed else request
+
+
+@cache
+def reads_scope(operation: Operation[Any]) -> bool:
+    """Return whether ``scope`` is that of memories, not of a token."""
+    request: type[msgspec.Struct] = operation.request
+    return all(isinstance(each.type, CallerField) for each in request_fields(request) if each.name == "scope")

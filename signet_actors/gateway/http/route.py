@@ -11,16 +11,14 @@ from __future__ import annotations
 import asyncio
 import copy
 import hashlib
-import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from functools import cache, cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Final, Generic, TypeVar, cast
 
 import msgspec
 
-from signet_actors.config.schema import AGENT_NAME_PATTERN, MAX_AGENT_NAME_CHARS
-from signet_actors.domain.json_bounds import MAX_VALUES, has_too_many_values
+from signet_actors.config.schema import MAX_AGENT_NAME_CHARS
 from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.domain.session_keys import DEFAULT_AGENT, agent_from_session_key, canonical_session_key
@@ -28,14 +26,22 @@ from signet_actors.domain.temporal.intent import Intent
 from signet_actors.errors import ErrorCode, InvalidRequest, MutationsFrozen, SignetError
 from signet_actors.features.runs.api import UNDO_RUN
 from signet_actors.gateway.auth.identity import LOCAL, OWNER, Forbidden, Identity
-from signet_actors.gateway.auth.token_limits import own_sessions, told_session, within_limits
+from signet_actors.gateway.auth.token_limits import own_sessions, reads_scope, told_session, within_limits
 from signet_actors.gateway.http.memory_ids import FullIds, full_ids
+from signet_actors.gateway.http.request_texts import (
+    MAX_PRINCIPAL_CHARS,
+    as_line,
+    decode_json,
+    first_text,
+    is_agent_name,
+    text_in,
+)
 from signet_actors.gateway.ingest import FieldRedactor, redacted
 from signet_actors.gateway.state import GatewayState
-from signet_actors.operations.field_types import MAX_NAME_CHARS, CallerField
+from signet_actors.operations.field_types import MAX_NAME_CHARS
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.request_fields import FilterFields
-from signet_actors.operations.request_reader import body_warnings, read_request, request_fields
+from signet_actors.operations.request_reader import body_warnings, read_request
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.message import Idempotency, KeyedRequest, Principal, Request, message_of
 from signet_actors.protocol.pipeline import ApproveProposal
@@ -47,7 +53,6 @@ OtherT = TypeVar("OtherT", bound=msgspec.Struct)
 R = TypeVar("R")
 
 ACTOR_TYPES = ("operator", "pipeline", "harness", "sdk", "daemon", "agent")
-MAX_PRINCIPAL_CHARS: Final = 200
 MEMORY_IS_OFF: Final = (
     "Memory is switched off for this session (bypassed): nothing was read or stored. If the user wants it on again, use"
     " session_bypass."
@@ -62,8 +67,6 @@ _SESSION_FIELDS: Final = ("sessionKey", "session_key")
 _CALLER_FIELDS: Final = (*_AGENT_FIELDS, *_SESSION_FIELDS, "x-signet-agent-id", "x-signet-session-key")
 _CALLER_PROPERTIES: Final = ("session_key", "session_id", "agent_id", "read", "principal", "idempotency")
 _DIRECTORY_FIELDS: Final = ("project", "cwd")
-_AGENT_NAME: Final = re.compile(AGENT_NAME_PATTERN)
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +174,7 @@ class Call(Generic[RequestT]):
     @cached_property
     def read(self) -> ReadScope:
         """What the caller may read. Raises InvalidRequest."""
-        scope = self.body.get("scope", self.query.get("scope")) if _reads_scope(self.route.operation) else None
+        scope = self.body.get("scope", self.query.get("scope")) if reads_scope(self.route.operation) else None
         if scope is not None and not isinstance(scope, str):
             raise InvalidRequest("scope must be a string", field="scope")
         if scope and (len(scope) > MAX_NAME_CHARS or "\0" in scope):
@@ -205,13 +208,13 @@ class Call(Generic[RequestT]):
     def session_key(self) -> str | None:
         """The caller's session in canonical form, None if it names none. Raises InvalidRequest."""
         return self._session_of(
-            _first_text(("x-signet-session-key",), self.headers) or _first_text(_SESSION_FIELDS, self.query, self.body)
+            first_text(("x-signet-session-key",), self.headers) or first_text(_SESSION_FIELDS, self.query, self.body)
         )
 
     @cached_property
     def session_id(self) -> str | None:
         """The session that x-signet-session-id names for the history, in canonical form. Raises InvalidRequest."""
-        return self._session_of(_first_text(("x-signet-session-id",), self.headers))
+        return self._session_of(first_text(("x-signet-session-id",), self.headers))
 
     def told_session(self, key: str) -> str:
         """Return the session that a text of the caller means by ``key``: one of its own if its token has an agent."""
@@ -404,8 +407,8 @@ class Call(Generic[RequestT]):
 
         Source: docs/compatibility.md "Actors and agents".
         """
-        snake, camel = _text(body, "changed_by"), _text(body, "changedBy")
-        claimed = _line(snake, "changed_by") if snake else _line(camel, "changedBy") if camel else None
+        snake, camel = text_in(body, "changed_by"), text_in(body, "changedBy")
+        claimed = as_line(snake, "changed_by") if snake else as_line(camel, "changedBy") if camel else None
         actor_type = self.headers.get("x-signet-actor-type", "operator").strip().lower()
         return Principal(
             changed_by=self.identity.name or self._line("x-signet-actor") or claimed or "daemon",
@@ -416,7 +419,7 @@ class Call(Generic[RequestT]):
 
     def _line(self, header: str) -> str | None:
         value = self.headers.get(header)
-        return None if value is None else _line(value, header)
+        return None if value is None else as_line(value, header)
 
     def named_agent(self, body: Mapping[str, Any]) -> str:
         """Return the agent: from ``body`` or query, then headers, then the session key, else ``default``.
@@ -425,7 +428,7 @@ class Call(Generic[RequestT]):
         """
         where, named = self._find_agent(body)
         agent = named.strip()
-        if len(agent) > MAX_AGENT_NAME_CHARS or not _is_agent_name(
+        if len(agent) > MAX_AGENT_NAME_CHARS or not is_agent_name(
             agent
         ):  # checked first: a long name must not enter the cache
             raise InvalidRequest(
@@ -440,8 +443,8 @@ class Call(Generic[RequestT]):
         return self._named_agent(self.body) is not None
 
     def _named_agent(self, body: Mapping[str, Any]) -> tuple[str, str] | None:
-        in_fields = _first_text(_AGENT_FIELDS, body, self.query)
-        in_header = _first_text(("x-signet-agent-id",), self.headers)
+        in_fields = first_text(_AGENT_FIELDS, body, self.query)
+        in_header = first_text(("x-signet-agent-id",), self.headers)
         only = self.identity.scope.agent
         if only is None:
             return in_fields or in_header
@@ -456,60 +459,12 @@ class Call(Generic[RequestT]):
     def _find_agent(self, body: Mapping[str, Any]) -> tuple[str, str]:
         """Return the field or header that names the agent, and the name. Every field is checked, also an unused one."""
         named = self._named_agent(body)
-        session = _first_text(_SESSION_FIELDS, self.query, body)
+        session = first_text(_SESSION_FIELDS, self.query, body)
         if named is not None:
             return named
-        key = _first_text(("x-signet-session-key",), self.headers) or session
+        key = first_text(("x-signet-session-key",), self.headers) or session
         agent = None if key is None else agent_from_session_key(key[1])
         return ("agentId", DEFAULT_AGENT) if key is None or agent is None else (key[0], agent)
-
-
-class TooManyValues(InvalidRequest):
-    """The JSON holds too many values."""
-
-
-def decode_json(raw: bytes) -> Any:
-    """Return the decoded ``raw``. Raises InvalidRequest; TooManyValues for more than ``MAX_VALUES`` values."""
-    if has_too_many_values(raw):
-        raise TooManyValues(f"The JSON must hold at most {MAX_VALUES} values")
-    try:
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise InvalidRequest("Invalid JSON body") from error
-
-
-@cache
-def _reads_scope(operation: Operation[Any]) -> bool:
-    """Return whether ``scope`` is that of memories, not of a token."""
-    request: type[msgspec.Struct] = operation.request
-    return all(isinstance(each.type, CallerField) for each in request_fields(request) if each.name == "scope")
-
-
-@lru_cache(maxsize=1024)
-def _is_agent_name(name: str) -> bool:
-    return _AGENT_NAME.match(name) is not None
-
-
-def _first_text(names: tuple[str, ...], *sources: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the first of ``names`` with a text that is not blank. Raises InvalidRequest if one is no text."""
-    texts = [(name, _text(source, name)) for source in sources for name in names]
-    return next(((name, text) for name, text in texts if text and text.strip()), None)
-
-
-def _text(source: Mapping[str, Any], name: str) -> str | None:
-    value = source.get(name)
-    if value is not None and not isinstance(value, str):
-        raise InvalidRequest(f"{name} must be a string", field=name)
-    return value
-
-
-def _line(value: str, field: str) -> str | None:
-    """Return ``value`` as one line of limited length that the store can hold; None if it is blank."""
-    if len(value) > MAX_PRINCIPAL_CHARS or _CONTROL.search(value):
-        raise InvalidRequest(
-            f"{field} must be at most {MAX_PRINCIPAL_CHARS} characters without control characters", field=field
-        )
-    return sanitize_text(value).strip() or None
 
 
 Handler = Callable[[Call[RequestT]], Awaitable[HttpResponse]]

@@ -23,7 +23,8 @@ from signet_actors.domain.memories import DEFAULT_IMPORTANCE, importance_to_stor
 from signet_actors.domain.normalization import collapsed, storage_content
 from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, SignetError
-from signet_actors.gateway.http.route import Call, HttpResponse, Route, TooManyValues, decode_json, serve
+from signet_actors.gateway.http.request_texts import TooManyValues, decode_json
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import FieldRedactor, chunks_of, redacted
 from signet_actors.gateway.limits import TEXT_EXECUTOR, SearchesFirst
 from signet_actors.gateway.state import GatewayState

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from signet_actors.errors import SignetError
+from signet_actors.gateway.http.request_texts import decode_json
 from signet_actors.gateway.http.responses import encode_json
-from signet_actors.gateway.http.route import Call, HttpResponse, InnerRequest, Route, decode_json
+from signet_actors.gateway.http.route import Call, HttpResponse, InnerRequest, Route
 from signet_actors.mcp.declared import declared_reply
 from signet_actors.operations import mcp as api
 from signet_actors.operations.tools import ToolRequest, with_origin, with_times
