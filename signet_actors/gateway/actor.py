@@ -17,6 +17,7 @@ import random
 import secrets
 import socket
 import ssl
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,11 @@ def tls_of(gateway: GatewayConfig) -> Tls | None:
     return tls
 
 
+def _close(sockets: Iterable[socket.socket]) -> None:
+    for each in sockets:
+        each.close()
+
+
 def connection_limits(gateway: GatewayConfig, max_connections: int) -> ConnectionLimits:
     """Return the configured limits, with at most ``max_connections`` connections."""
     return ConnectionLimits(
@@ -124,18 +130,18 @@ class Gateway:
 
     async def _serve(self) -> int:
         self.bus.on_drain = self._drain
-        listener, local = (socket.socket(fileno=number) for number in self.boot.listen_fds)
+        listener, *others = sockets = [socket.socket(fileno=number) for number in self.boot.listen_fds]
         embedding = self.boot.config.embedding
         try:
             embedder = await self._first_embedder(embedding)
         except ConfigError as error:
-            listener.close()
+            _close(sockets)
             return self._exit(ExitCode.PROVIDER_CONFIG, error.detail)
         key = await asyncio.to_thread(self._load_signing_key)  # a sync may take many seconds
         token_secret = await asyncio.to_thread(self._token_secret)
         token = await asyncio.to_thread(self._owner_token, self.bus.config)
         if self._stopped_before_ready:
-            listener.close()
+            _close(sockets)
             return ExitCode.OK
         self._descriptors = available() - ACCEPTS_PER_ITERATION
         # The configuration may have changed since the process started. Nothing is awaited from here to on_reload.
@@ -150,7 +156,7 @@ class Gateway:
             server_context,
             backlog=self.boot.config.gateway.listen_backlog,
             tls=tls_of(self.boot.config.gateway),
-            local=local,
+            local=others[0] if others else None,
         )
         self.bus.on_reload = self._reload
         self.bus.extra_counters = self._counter_values

@@ -11,7 +11,9 @@ import pytest
 
 from signet_actors.config.pipeline_schema import MemoryConfig, PipelineV2Config, RerankerConfig
 from signet_actors.config.schema import AuthConfig, Config, GatewayConfig, RateLimit, RateLimitsConfig
+from signet_actors.domain.permissions import PERMISSIONS_OF, Role
 from signet_actors.errors import Busy, ProviderError, ProviderErrorKind, Unavailable
+from signet_actors.gateway.auth.identity import Authenticator, Identity
 from signet_actors.gateway.auth.rate_limiter import RateLimiter
 from signet_actors.gateway.summary_card import MAX_CONCURRENT
 from signet_actors.protocol.control import TreeChanged
@@ -154,7 +156,13 @@ def test_the_deadline_of_the_request_limits_the_model_call(tmp_path: Path) -> No
     assert api.bus.last_timeout_ms == 2_500
 
 
-def test_beyond_its_own_limit_a_recall_has_no_card_and_is_answered(tmp_path: Path) -> None:
+def test_beyond_its_own_limit_a_recall_has_no_card_and_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def as_ada(*_args: object, **_options: object) -> Identity:
+        return Identity("token-1", "Ada", Role.AGENT, PERMISSIONS_OF[Role.AGENT])
+
+    monkeypatch.setattr(Authenticator, "identify", as_ada)
     limits = RateLimitsConfig(recall_llm=RateLimit(window_ms=60_000, max_count=2))
     api = api_with(tmp_path, config=configured(AuthConfig(mode="team", rate_limits=limits)))
     first = [recalled(api)["meta"]["hasSupplementary"] for _ in range(3)]
