@@ -254,7 +254,7 @@ _CARRIED: Final = (
 _NOT_CARRIED: Final = (
     "What was forgotten or erased since then may be there again: forget or erase it once more, also after"
     " `signet backfill`. That memory was switched off for a session since then is not known any more: what was said in"
-    " it may be stored."
+    " it may be stored. Tokens and API keys that it has are revoked, because some may have been since then."
 )
 
 

@@ -54,6 +54,7 @@ _SUFFIXES: Final = ("-wal", "-shm", "-journal", "")
 
 _DECISION: Final = re.compile(r"aside-[0-9]+\n?")
 _LONGEST_DECISION: Final = 100
+_SCHEMA_WITH_TOKENS: Final = 23
 
 
 class RestoreReport(msgspec.Struct, omit_defaults=True):
@@ -174,6 +175,8 @@ def restore(
         return RestoreReport(False, [text]), ExitCode.CONFIG
     try:
         carried_over = _carry_over(workspace.database, incoming, iso(now_ms))
+        if not carried_over:
+            _end_tokens(incoming, iso(now_ms))
         if not preview:
             _record(workspace.database, incoming, path.name, iso(now_ms))
     except StoreError as error:
@@ -320,6 +323,19 @@ def _carry_over(present: Path, incoming: Path, now: str) -> bool | None:
     finally:
         copy.close()
     return True
+
+
+def _end_tokens(incoming: Path, now: str) -> None:
+    """Revoke what the copy accepts, if its schema has tokens. Raises StoreError."""
+    if _schema(incoming) < _SCHEMA_WITH_TOKENS:
+        return
+    copy = SqliteWriter(open_copy(incoming))
+    try:
+        with copy.begin() as tx:
+            carry_over.end_tokens(tx, now)
+            tx.commit()
+    finally:
+        copy.close()
 
 
 def _record(present: Path, incoming: Path, backup: str, now: str) -> None:

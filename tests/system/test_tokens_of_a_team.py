@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.bus_harness import eventually
-from tests.support.live_daemon import Client
+from tests.support.live_daemon import Client, signet
 from tests.support.team import Team, team_daemon
 
 pytestmark = pytest.mark.system
@@ -105,6 +105,26 @@ def test_no_kill_brings_a_revoked_token_back_or_loses_an_answered_one(victim: st
             assert [each for each in answered.values() if not accepted(team.with_token(each))] == []
         assert revoked
         assert answered
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_a_restore_brings_no_revoked_token_back(readable: bool) -> None:
+    with team_daemon() as team:
+        kept, ended = team.issue("readonly"), team.issue("readonly")
+        ended_key = team.owner.post("/api/auth/api-keys", {"name": "importer"}).json["apiKey"]
+        signet(team.daemon, "backup")
+        later = team.issue("readonly")
+        team.owner.request("DELETE", f"/api/auth/tokens/{ended['id']}").ok()
+        team.owner.request("DELETE", f"/api/auth/api-keys/{ended_key['id']}").ok()
+        team.daemon.stop()
+        if not readable:
+            team.daemon.database.write_bytes(b"damaged" * 1000)
+        signet(team.daemon, "restore", "latest", "--yes")
+        team.daemon.start()
+        valid = [accepted(team.with_token(issued["token"])) for issued in (kept, later, ended)]
+        assert valid == [readable, readable, False]
+        assert not accepted(team.with_token(ended_key["key"]))
+        assert accepted(team.bearer("readonly"))
 
 
 def _tried(team: Team, method: str, target: str, body: object = None) -> dict[str, str] | None:

@@ -36,6 +36,12 @@ _DELETED: Final = (
 )
 """The last deletion of each memory that is not live. Not of one that the pipeline or a repeated import has replaced,
 since the backup may lack what replaced it."""
+_TOKEN: Final = (
+    *("id", "kind", "name", "role", "project", "agent_id", "user_name", "connector", "secret_hash"),
+    *("created_at", "created_by", "expires_at", "revoked_at"),
+)
+_TOKENS: Final = f"SELECT {', '.join(_TOKEN)} FROM auth_tokens"
+_PUT_TOKEN: Final = Insert("auth_tokens", _TOKEN)
 _LIVE: Final = (
     "SELECT m.seq, m.updated_at FROM memories m WHERE m.id = :id AND m.is_deleted = 0"
     " AND NOT EXISTS (SELECT 1 FROM memory_history h WHERE h.id = :event)"
@@ -45,7 +51,7 @@ _LIVE: Final = (
 
 class Carried(NamedTuple):
     """What is taken over: when memory was off for which session, the marks of turns that were left out then, sessions
-    for which it is off, the agents and keys of forgotten sessions, and the deletions of memories.
+    for which it is off, the agents and keys of forgotten sessions, the deletions of memories, and all tokens and keys.
     """
 
     pauses: list[tuple[str, str, str | None]]
@@ -53,6 +59,7 @@ class Carried(NamedTuple):
     off: list[SessionContext]
     forgotten: list[tuple[str, str]]
     deleted: list[HistoryRow]
+    tokens: list[tuple[object, ...]]
 
 
 def read(replaced: Reads) -> Carried:
@@ -63,6 +70,7 @@ def read(replaced: Reads) -> Carried:
         off=[SessionContext(*row) for row in replaced.rows(_OFF)],
         forgotten=[(agent_id, key) for agent_id, key in replaced.rows(_FORGOTTEN)],
         deleted=[HistoryRow(*row) for row in replaced.rows(_DELETED)],
+        tokens=[tuple(row) for row in replaced.rows(_TOKENS)],
     )
 
 
@@ -70,6 +78,8 @@ def write(tx: WriteTransaction, carried: Carried, now: str) -> None:
     """Let the restored database know it. Deleted memories are forgotten, and can be recovered for the usual time."""
     tx.insert(_PUT_PAUSE, [value for row in carried.pauses for value in row])
     sessions.leave_out(tx, carried.left_out)
+    tx.execute("DELETE FROM auth_tokens", {})
+    tx.insert(_PUT_TOKEN, [value for row in carried.tokens for value in row])
     for context in carried.off:
         sessions.put(tx, context)
     for key in {key for key, *_ in carried.pauses}:
@@ -85,3 +95,8 @@ def write(tx: WriteTransaction, carried: Carried, now: str) -> None:
             memories.mark_deleted(tx, seq, deleted_at=max(now, updated_at), updated_by=event.changed_by)
             embeddings.hide_all(tx, event.memory_id)
             tx.insert(HISTORY, event)
+
+
+def end_tokens(tx: WriteTransaction, now: str) -> None:
+    """Revoke all tokens and keys of the restored database, since it is not known which were revoked later."""
+    tx.execute("UPDATE auth_tokens SET revoked_at = :now WHERE revoked_at IS NULL", {"now": now})
