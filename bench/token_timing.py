@@ -18,6 +18,7 @@ from typing import cast
 import msgspec
 
 from signet_actors.domain.permissions import Role
+from signet_actors.domain.timestamps import iso
 from signet_actors.domain.tokens import Claims, TokenRefused, TokenScope, sign, verify
 from signet_actors.features.auth_tokens.api import LiveTokens, StoredToken
 from signet_actors.gateway.auth.identity import Authenticator
@@ -53,7 +54,9 @@ class Tokens:
 async def cost_us(count: int) -> float:
     """Return the CPU time for each request that is authenticated, in microseconds."""
     clock, now = SystemClock(), int(time.time())
-    rows = [StoredToken(id=f"id-{n}", kind="token", name="Ada", role=Role.AGENT) for n in range(1000)]
+    issued = StoredToken(id="", kind="token", name="Ada", role=Role.AGENT, agent_id="ada")
+    issued = msgspec.structs.replace(issued, expires_at=iso((now + 3600) * 1000))
+    rows = [msgspec.structs.replace(issued, id=f"id-{number}") for number in range(1000)]
     authenticator = Authenticator(TokenRegistry(cast("BusClient", Tokens(rows)), clock), clock)
     authenticator.secret = secrets.token_bytes(32)
     claims = Claims("Ada", Role.AGENT, now, now + 3600, "id-7", "key", TokenScope(agent="ada"))

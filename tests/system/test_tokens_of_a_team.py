@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
+import msgspec
 import pytest
 
+from signet_actors.domain.permissions import Role
+from signet_actors.domain.tokens import TokenScope, sign, verify
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client, signet
 from tests.support.team import Team, team_daemon
@@ -38,6 +43,23 @@ def test_a_token_is_accepted_until_it_is_revoked_and_says_who_has_it() -> None:
         team.owner.request("DELETE", f"/api/auth/tokens/{issued['id']}").ok()
         ada.get("/api/memories").refused(401, error="token revoked")
         team.owner.request("DELETE", "/api/auth/tokens/unknown").refused(404)
+
+
+def test_a_leaked_secret_changes_no_token_and_makes_none() -> None:
+    with team_daemon() as team:
+        issued = team.issue("readonly", agent="ada")
+        secret = (team.daemon.workspace / ".daemon" / "token-secret").read_bytes()
+        claims = verify(secret, issued["token"], int(time.time()))
+        assert accepted(team.with_token(sign(secret, claims)))
+        for changes in (
+            {"role": Role.ADMIN},
+            {"scope": TokenScope()},
+            {"scope": TokenScope(agent="bob")},
+            {"exp": claims.exp + 3600},
+            {"jti": "0123456789abcdef01"},
+        ):
+            forged = sign(secret, msgspec.structs.replace(claims, **changes))
+            team.with_token(forged).get("/api/memories").refused(401, error="token revoked")
 
 
 def test_a_token_lives_as_long_as_it_is_asked_to() -> None:

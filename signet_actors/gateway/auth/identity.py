@@ -23,6 +23,7 @@ from signet_actors.domain.permissions import (
     Permission,
     Role,
 )
+from signet_actors.domain.timestamps import iso
 from signet_actors.domain.tokens import ApiKey, Claims, TokenRefused, TokenScope, read_api_key, verify
 from signet_actors.errors import ErrorCode, SignetError, Unavailable
 from signet_actors.gateway.auth.token_registry import TokenRegistry, proves
@@ -148,7 +149,9 @@ class Authenticator:
             claims = verify(self.secret, parts[1], self._clock.wall_ms() // 1000)
         except TokenRefused as refused:
             raise WrongToken(str(refused)) from None
-        if await self.tokens.find(claims.jti, "token") is None:
+        row = await self.tokens.find(claims.jti, "token")
+        issued = None if row is None else (row.role, row.scope, row.expires_at)
+        if issued != (claims.role, claims.scope, iso(claims.exp * 1000)):  # signed with a secret that has leaked
             raise WrongToken("token revoked")
         scope = _NO_SCOPE if claims.role is Role.ADMIN else claims.scope
         return Identity(claims.jti, claims.sub, claims.role, PERMISSIONS_OF[claims.role], scope, claims)
