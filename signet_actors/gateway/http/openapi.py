@@ -50,6 +50,7 @@ Every error has the body `{"error", "code", "field"?}`, or is a JSON-RPC error (
 header `x-signet-trace-id`.
 """
 
+TOKEN: Final = {"type": "http", "scheme": "bearer", "description": "A token or an API key; not in local mode"}
 FIRST_TAG: Final = "\u2605 Start here"
 FIRST_OPERATIONS: Final = ("memories.remember", "memories.recall", "memories.list")
 ALIAS_TAG: Final = "Aliases: other paths of the same operations"
@@ -115,7 +116,8 @@ def openapi_document(operations: Sequence[Operation[Any]]) -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "tags": [{"name": tag} for tag in dict.fromkeys([FIRST_TAG, *tags, ALIAS_TAG])],
         "paths": paths,
-        "components": {"schemas": schemas.components, "headers": HEADERS},
+        "components": {"schemas": schemas.components, "headers": HEADERS, "securitySchemes": {"token": TOKEN}},
+        "security": [{}, {"token": []}],
     }
 
 
