@@ -236,7 +236,7 @@ def test_configuration_files_are_listed_and_replaced(own: LiveDaemon) -> None:
         ({"file": "notes.txt", "content": "x"}, "Invalid file type"),
         ({"file": "agent.yaml", "content": "search: ["}, None),
         ({"file": "agent.yaml", "content": "search:\n  alpha: 7\n"}, None),
-        ({"file": "agent.yaml", "content": "auth:\n  mode: team\n"}, None),
+        ({"file": "agent.yaml", "content": "auth:\n  mode: teams\n"}, None),
     ],
 )
 def test_a_configuration_file_that_cannot_start_is_refused(own: LiveDaemon, body: Any, text: str | None) -> None:
