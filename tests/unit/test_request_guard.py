@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any, cast
+
 import pytest
 
+from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.gateway.auth.ownership import require_owner
 from signet_actors.gateway.auth.request_guard import check_request, guard_policy
 
 PORT = 3850
@@ -217,6 +222,17 @@ def test_a_request_through_a_proxy_is_not_trusted(header: tuple[bytes, bytes]) -
 @pytest.mark.parametrize("peer", [None, "", "10.0.0.5", "192.168.1.2", "::", "::ffff:10.0.0.1", "fe80::1%eth0", "x"])
 def test_another_machine_is_forbidden(peer: str | None) -> None:
     assert status_of(peer=peer) == 403
+
+
+def test_a_client_that_has_reset_its_connection_may_be_of_another_machine_and_is_not_the_owner() -> None:
+    with_tls = guard_policy(PORT, (), is_local=False, has_tls=True)
+    assert check_request(with_tls, "GET", [(b"host", HOST)], "203.0.113.9") is None
+    refusal = check_request(with_tls, "GET", [(b"host", HOST)], None)
+    assert refusal is not None
+    assert refusal.status == 403
+    with pytest.raises(SignetError) as raised:
+        asyncio.run(require_owner(cast("Any", None), None, None, (), []))
+    assert raised.value.code is ErrorCode.FORBIDDEN
 
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])

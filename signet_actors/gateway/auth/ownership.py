@@ -33,10 +33,10 @@ async def require_owner(
 ) -> None:
     """Return if the request is the owner's. Raises a ``SignetError`` with the code FORBIDDEN if it is not.
 
-    One through a proxy is not: who is behind it is not known.
+    One through a proxy is not, nor one of a client that is not known: it may be on another machine.
     ``known`` is kept with the connection, whose uid does not change, so that the system is asked once.
     """
-    if client is not None and not is_of_this_machine(state, client, headers):
+    if client is None or not is_of_this_machine(state, client, headers):
         raise _forbidden("Only the user that runs the daemon, on its machine, may make this request")
     if state.config.gateway.require_owner and not _has_token(state, headers):
         raise _forbidden(

@@ -124,7 +124,12 @@ def served_uids(users: Iterable[str], unknown: Callable[[str], None]) -> frozens
 
 
 def check_request(policy: GuardPolicy, method: str, headers: Headers, peer: str | None) -> GuardRejection | None:
-    """Return None if the request may be served. Header names must be lower-case. Ignores path, query and body."""
+    """Return None if the request may be served. Header names must be lower-case. Ignores path, query and body.
+
+    ``peer`` None: the client has reset its connection, so it is not known whether it is on this machine.
+    """
+    if peer is None:
+        return _forbidden("It is not known where the request comes from")
     if not is_loopback(peer) and peer not in policy.proxies and (policy.is_local or not policy.has_tls):
         return _forbidden(
             "In local mode only requests from this machine are accepted"
