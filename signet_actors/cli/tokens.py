@@ -99,7 +99,7 @@ def create(
     """Issue a token and print it, once: the daemon does not keep it."""
     if days is not None and ttl is not None:
         raise click.UsageError("give either --days or --ttl")
-    scope = {key: value for key, value in (("project", project), ("agent", agent), ("user", user)) if value}
+    scope = {key: value for key, value in (("project", project), ("agent", agent), ("user", user)) if value is not None}
     seconds = days * _SECONDS["d"] if days else ttl
     answer = invocation.client().send(
         "POST", "/api/auth/token", {"role": role, "scope": scope, "name": name, "ttlSeconds": seconds}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from signet_actors.domain.permissions import Role
 from signet_actors.domain.tokens import TokenScope, sign, verify
 from tests.support.bus_harness import eventually
-from tests.support.live_daemon import Client, signet
+from tests.support.live_daemon import Client, run_signet, signet
 from tests.support.team import Team, team_daemon
 
 pytestmark = pytest.mark.system
@@ -74,6 +75,24 @@ def test_a_token_lives_as_long_as_it_is_asked_to() -> None:
         assert seconds(session=True) == 86_400
         assert seconds(ttlSeconds=3600, session=True) == 3600
         assert seconds(ttlSeconds=1) == 60
+
+
+def test_a_limit_that_would_not_limit_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "shop" / ".git").mkdir(parents=True)
+    (tmp_path / "shop" / "docs").mkdir()
+    with team_daemon() as team:
+        for scope in ({"agent": ""}, {"user": " "}, {"project": "\n"}, {"agent": "ada", "user": ""}):
+            team.owner.post("/api/auth/token", {"role": "agent", "scope": scope}).refused(400)
+        team.owner.post("/api/auth/api-keys", {"name": "nightly import", "agentId": ""}).refused(400)
+        refused = run_signet(team.daemon, "token", "create", "--role", "agent", "--agent", "")
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "must not be blank" in refused.stderr
+        for spelled in (f"{tmp_path}/shop/", f"{tmp_path}/shop/docs"):
+            answer = team.owner.post("/api/auth/token", {"role": "agent", "scope": {"project": spelled}})
+            answer.refused(400, error=f"scope.project must be {tmp_path}/shop, the project of {spelled}")
+        assert team.owner.get("/api/auth/tokens").ok()["total"] == 0
+        shop = team.bearer("agent", project=f"{tmp_path}/shop")
+        shop.post("/api/memory/remember", {"content": "Tea", "project": f"{tmp_path}/shop/docs"}).ok()
 
 
 def test_a_replaced_token_ends_and_the_new_one_has_its_rights() -> None:

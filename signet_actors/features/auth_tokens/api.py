@@ -6,7 +6,8 @@ Source: architecture.txt "Auth Middleware"; docs/compatibility.md "Authenticatio
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -15,7 +16,7 @@ from signet_actors.config.schema import AGENT_NAME_PATTERN
 from signet_actors.domain.permissions import API_KEY_PERMISSIONS, Permission, Role
 from signet_actors.domain.tokens import KEY_PREFIX, TokenScope
 from signet_actors.errors import InvalidRequest
-from signet_actors.operations.field_types import Choice, Clamped, SecretRule, Text
+from signet_actors.operations.field_types import ABSENT, Choice, Clamped, Given, SecretRule, Text
 from signet_actors.operations.operation import Effect, Operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.request_fields import NoFields, Offset
@@ -32,6 +33,21 @@ _NAME: Final = Text(max_chars=200, secret=SecretRule.REFUSE)
 _AGENT_NAME: Final = re.compile(AGENT_NAME_PATTERN)
 
 
+@dataclass(frozen=True, kw_only=True)
+class LimitText(Text):
+    """What a token is limited to. A blank one is refused: if it counted as absent, the token would have no limit."""
+
+    def read(self, given: Given) -> Any:
+        """Return the name. Raises InvalidRequest."""
+        name = super().read(given)
+        if name is ABSENT:
+            raise given.invalid("must not be blank; without a limit it is left out")
+        return name
+
+
+_LIMIT: Final = LimitText(max_chars=200, secret=SecretRule.REFUSE)
+
+
 def _check_agent(name: str | None, field: str) -> None:
     if name is not None and not _AGENT_NAME.match(name):
         raise InvalidRequest(f"{field} must be an agent's name", field=field)
@@ -46,9 +62,9 @@ def _check_line(name: str | None) -> None:
 class ScopeFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the token is limited to; without a field it is not limited by it."""
 
-    project: Annotated[str, _NAME, Meta(description="Memories of exactly this project")] | None = None
-    agent: Annotated[str, _NAME, Meta(description="Acts as this agent only")] | None = None
-    user: Annotated[str, _NAME, Meta(description="Memories with this `who` only")] | None = None
+    project: Annotated[str, _LIMIT, Meta(description="Memories of exactly this project")] | None = None
+    agent: Annotated[str, _LIMIT, Meta(description="Acts as this agent only")] | None = None
+    user: Annotated[str, _LIMIT, Meta(description="Memories with this `who` only")] | None = None
 
     def __post_init__(self) -> None:
         _check_agent(self.agent, "scope.agent")
@@ -127,7 +143,7 @@ class CreateApiKeyRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 
     name: Annotated[str, _NAME, Meta(description="Names the program in the history")]
     connector: Annotated[str, _NAME, Meta(description="What uses it, as the name of a harness")] | None = None
-    agent_id: Annotated[str, _NAME, Meta(description="Acts as this agent only")] | None = None
+    agent_id: Annotated[str, _LIMIT, Meta(description="Acts as this agent only")] | None = None
 
     def __post_init__(self) -> None:
         _check_line(self.name)

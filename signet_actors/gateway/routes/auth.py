@@ -35,6 +35,7 @@ async def create(call: Call[api.CreateTokenRequest]) -> HttpResponse:
     usual_s = config.session_token_ttl_seconds if request.session else config.default_token_ttl_seconds
     ttl_s = request.ttl_seconds or usual_s
     row = _row(call, "token", token_id, request.name or f"token:{token_id}", Role(request.role), ttl_s=ttl_s)
+    await _check_project(call, request.scope.project)
     limits = {"project": request.scope.project, "agent_id": request.scope.agent, "user_name": request.scope.user}
     return await _issue(call, msgspec.structs.replace(row, **limits))
 
@@ -110,6 +111,13 @@ def _refuse_unread(call: Call[Any]) -> None:
     """Raise InvalidRequest if a part of the request has no effect: it may be a limit, misspelled."""
     if call.warnings:
         raise InvalidRequest(call.warnings[0])
+
+
+async def _check_project(call: Call[Any], name: str | None) -> None:
+    """Raise InvalidRequest for a name that no memory's project has: requests name a directory, or its repository."""
+    project = None if name is None else await call.state.projects.project_of(name)
+    if project != name:
+        raise InvalidRequest(f"scope.project must be {project}, the project of {name}", field="scope.project")
 
 
 def _new_id() -> str:
