@@ -275,7 +275,7 @@ class _Call:
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)
-        drain(self.spool, address, {self.destination}, self.environ)
+        drain(self.spool, {self.destination: (address, self.environ)})
 
     def _keep(self) -> str | None:
         """Store the request, with a key of its own, until the daemon has it; return its name, None if it cannot be."""

@@ -211,9 +211,10 @@ class Spool:
             return
 
     def drain(
-        self, send: Callable[[str, dict[str, Any], str], int], *, most: int, destinations: Collection[str] = ("",)
+        self, send: Callable[[str, dict[str, Any], str, str], int], *, most: int, destinations: Collection[str] = ("",)
     ) -> None:
-        """Send the due requests for these destinations, at most ``most``: path, body, and the harness that reported.
+        """Send the due requests for these destinations, at most ``most``: path, body, the harness that
+        reported, and destination.
 
         ``send`` returns the status of the answer, 0 if there was none.
         Stops after some requests without an answer. A request that the daemon does not accept for now is put off, one
@@ -258,7 +259,7 @@ class Spool:
 
     def _send_due(
         self,
-        send: Callable[[str, dict[str, Any], str], int],
+        send: Callable[[str, dict[str, Any], str, str], int],
         most: int,
         destinations: Collection[str],
         switched_off: set[tuple[str, str]],
@@ -278,7 +279,7 @@ class Spool:
             if sent == most or unanswered == MOST_UNANSWERED:
                 return
             sent += 1
-            status = send(entry["path"], entry["body"], entry["harness"])
+            status = send(entry["path"], entry["body"], entry["harness"], entry["destination"])
             unanswered = 0 if status else unanswered + 1
             if 200 <= status < 300:
                 self.remove(name)

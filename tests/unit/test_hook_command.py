@@ -723,7 +723,7 @@ def test_the_spool_is_bounded_and_drops_nothing_that_it_accepted(
     with pytest.raises(spool.SpoolFull):
         kept.put("/api/hooks/remember", {"idempotencyKey": "4"})
     sent: list[str] = []
-    kept.drain(lambda _, body, __: sent.append(body["idempotencyKey"]) or 200, most=2)
+    kept.drain(lambda _, body, *__: sent.append(body["idempotencyKey"]) or 200, most=2)
     assert sent == ["0", "1"]
     assert len(kept.waiting()) == 1
 
@@ -887,7 +887,7 @@ def test_nothing_is_left_of_a_report_that_the_daemon_does_not_want(
         assert os.listdir(kept.directory) == [], answer
         hook(name, *CLAUDE, event=event, workspace=workspace, url=closed_port())
         kept.drain(
-            lambda path, body, _, answer=answer: daemon_module.status_of_report(
+            lambda path, body, *_, answer=answer: daemon_module.status_of_report(
                 path, body, {"skipped": True, **answer}
             ),
             most=5,
@@ -952,7 +952,7 @@ def test_refusals_that_are_not_about_the_daemons_state_hold_nothing_up(tmp_path:
     kept = spool.Spool(str(tmp_path))
     for number in range(6):
         kept.put("/api/hooks/remember", {"idempotencyKey": str(number)})
-    kept.drain(lambda _, body, __: 200 if body["idempotencyKey"] == "5" else 403, most=64)
+    kept.drain(lambda _, body, *__: 200 if body["idempotencyKey"] == "5" else 403, most=64)
     assert len(kept.waiting()) == 5
 
 
@@ -1186,7 +1186,7 @@ def test_requests_that_fail_do_not_hold_up_those_behind_them(tmp_path: Path) -> 
     sent: list[str] = []
     statuses = {"0": 500, "1": 500, "2": 500, "3": 503, "4": 0, "5": 401}
 
-    def send(_: str, body: dict[str, Any], __: str) -> int:
+    def send(_: str, body: dict[str, Any], *__: str) -> int:
         sent.append(body["idempotencyKey"])
         return statuses.get(body["idempotencyKey"], 200)
 

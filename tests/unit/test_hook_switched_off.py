@@ -195,7 +195,7 @@ def test_a_mark_that_only_the_transcript_shows_removes_nothing_that_was_accepted
     sent: list[str] = []
 
     def send(status: int) -> None:
-        def answer(path: str, _body: dict[str, Any], _harness: str) -> int:
+        def answer(path: str, _body: dict[str, Any], *_: str) -> int:
             sent.append(path)
             return status
 
@@ -215,7 +215,7 @@ def test_what_was_accepted_is_sent_behind_the_mark_of_a_transcript(workspace: Pa
     hook("checkpoint", *CLAUDE, event=given, workspace=workspace, url=url)
     sent: list[str] = []
 
-    def answer(path: str, _body: dict[str, Any], _harness: str) -> int:
+    def answer(path: str, _body: dict[str, Any], *_: str) -> int:
         sent.append(path)
         return 200
 
@@ -295,7 +295,7 @@ def test_a_switch_is_sent_first_and_is_never_given_up(tmp_path: Path, monkeypatc
     late = kept.put(REMEMBER, {"idempotencyKey": "3", "sessionKey": "s-1"})
     sent: list[str] = []
 
-    def send(path: str, body: dict[str, Any], _: str) -> int:
+    def send(path: str, body: dict[str, Any], *_: str) -> int:
         sent.append(body["idempotencyKey"])
         return 500 if path == PROMPT else 200
 
