@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import signet_actors.client as python_client
+from signet_actors.hook.drain import drain_for_daemon
 from tests.support.bus_harness import REPOSITORY, eventually
 from tests.support.live_daemon import LiveDaemon, run_signet, signet
 from tests.support.team import Team, team_daemon
@@ -132,6 +133,47 @@ def test_hooks_of_the_owner_need_no_token_and_what_they_kept_is_sent(team: Team)
     hook_of_owner(team.daemon, {**START, "session_id": "p"})
     eventually(lambda: not list(spool.glob("*.json")), what="the kept report is sent")
     assert "o" in str(team.owner.get("/api/sessions/o/transcript").ok())
+
+
+def test_a_report_that_a_token_may_not_make_is_not_made_by_the_daemon_for_it(team: Team) -> None:
+    said = [{"type": "user", "message": {"role": "user", "content": "A secret plan"}}]
+    said += [{"type": "assistant", "message": {"role": "assistant", "content": "Understood"}}]
+    transcript = team.daemon.workspace / "r.jsonl"
+    transcript.write_text("".join(json.dumps(line) + "\n" for line in said))
+    end = {**END, "session_id": "r", "transcript_path": str(transcript)}
+    url = f"http://localhost:{team.daemon.port}"
+    hook_of_owner(team.daemon, end, SIGNET_DAEMON_URL=url, SIGNET_TOKEN=team.issue("readonly")["token"])
+    (waiting,) = (team.daemon.workspace / "memory" / "spool").glob("*.json")
+    drain_for_daemon(str(team.daemon.workspace), {})
+    team.owner.get("/api/sessions/r/transcript").refused(404)
+    (waiting,) = (team.daemon.workspace / "memory" / "spool").glob("*.json")  # renamed: it was tried
+    waiting.rename(waiting.with_name("0-1.json"))
+    drain_for_daemon(str(team.daemon.workspace), {"SIGNET_TOKEN": team.issue("agent")["token"]})
+    assert "A secret plan" in str(team.owner.get("/api/sessions/r/transcript").ok())
+
+
+def test_the_hooks_of_a_token_that_may_only_recall_store_nothing_of_its_prompts() -> None:
+    often = "memory: {pipelineV2: {enabled: false, continuity: {promptInterval: 1}}}\n"
+    with team_daemon(more=often) as team:
+        memory = team.owner.remember("The staging database listens on port 5433")["id"]
+        for session, role in (("r", "readonly"), ("a", "agent")):
+            prompt = {"harness": "claude-code", "sessionKey": session}
+            client = team.bearer(role)
+            answer = client.post("/api/hooks/user-prompt-submit", {**prompt, "userMessage": "Where is staging?"}).ok()
+            assert memory[:18] in answer["inject"]
+            rated = {**prompt, "userMessage": "Thanks, and now?", "memory_feedback": {memory: 1}}
+            warned = "warnings" in client.post("/api/hooks/user-prompt-submit", rated).ok()
+            assert warned == (role == "readonly")
+
+        def stored(session: str) -> int:
+            return int(team.owner.get(f"/api/checkpoints/{session}").ok()["count"])
+
+        def feedback(session: str) -> list[object]:
+            rows = team.owner.get(f"/api/sessions/{session}/memories").ok()["memories"]
+            return [row["feedback"] for row in rows]
+
+        eventually(lambda: stored("a") and feedback("a") == [1.0], what="the prompts of the agent are stored")
+        assert (stored("r"), feedback("r")) == (0, [None])
 
 
 def test_a_login_on_another_machine_serves_commands_hooks_and_programs(team: Team, tmp_path: Path) -> None:

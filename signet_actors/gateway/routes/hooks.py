@@ -15,6 +15,7 @@ from msgspec import UNSET
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.memories import COMPACTION
 from signet_actors.domain.near_duplicates import repeats, search_text
+from signet_actors.domain.permissions import Permission
 from signet_actors.domain.program_text import planned_in, summary_of
 from signet_actors.domain.prompt_terms import SWITCHED_OFF, PromptTerms, switches_off
 from signet_actors.domain.session_inject import Line, memory_lines
@@ -151,10 +152,11 @@ async def user_prompt_submit(call: Call[api.UserPromptRequest]) -> HttpResponse:
         await _rate(call, session)
         given = await start_with_prompt(call, session) if request.with_start else None
         checkpoints = call.state.checkpoints  # from here on: a start does not tell the session of this prompt
+        noted = session.key if Permission.REMEMBER in call.identity.permissions else None
         project = session.project(request.project)
         if plan is None or not ledger.was_bypassed(plan):  # the plan tells of what was said there
-            checkpoints.prompted(session.key, call.agent_id, harness=request.harness, project=project, text=prompt)
-            checkpoints.searched(session.key, call.agent_id, " ".join(terms.terms))
+            checkpoints.prompted(noted, call.agent_id, harness=request.harness, project=project, text=prompt)
+            checkpoints.searched(noted, call.agent_id, " ".join(terms.terms))
         if given is not None:
             start, rows = given
             reply = await offered(session, terms, tuple(wording for _, wording in rows))
@@ -190,6 +192,9 @@ async def _rate(call: Call[api.UserPromptRequest], session: HookSession) -> None
         return
     if session.key is None:
         call.warnings.append("memory_feedback needs a sessionKey; it is ignored")
+        return
+    if FEEDBACK.permission not in call.identity.permissions:
+        call.warnings.append(f"memory_feedback needs the permission {FEEDBACK.permission}; it is ignored")
         return
     try:
         async with asyncio.timeout(FEEDBACK_WAIT_S):
