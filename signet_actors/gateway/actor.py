@@ -245,9 +245,9 @@ class Gateway:
             return None
 
     async def _take_owner_token(self, state: GatewayState) -> None:
-        """Read the owner token if the configuration needs one now, and the secret of tokens, which may be another."""
+        """Read the owner token, if the configuration needs one now, and the secret of tokens: they may be others."""
         state.authenticator.secret = await asyncio.to_thread(self._token_secret)
-        state.owner_token = state.owner_token or await asyncio.to_thread(self._owner_token, state.config)
+        state.owner_token = await asyncio.to_thread(self._owner_token, state.config)
 
     def _new_state(self, config: Config, port: int, embedder: Embedder | None, key: bytes) -> GatewayState:
         return GatewayState(
