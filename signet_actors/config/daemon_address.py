@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,8 +159,17 @@ def recorded_address(workspace: Path) -> Address | None:
     except (ConfigError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     trusted, host = is_held_by(workspace, pid), WILDCARD_ADDRESSES.get(host, host)
-    local = local if trusted and os.path.exists(local) else ""
+    local = local if trusted and _is_own_socket(local) else ""
     return Address(host, port, secure, trusted=trusted, workspace=workspace, socket=local)
+
+
+def _is_own_socket(path: str) -> bool:
+    """Return whether the path is a socket of this user: in /tmp another user could make a new one of the same name."""
+    try:
+        found = os.lstat(path)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISSOCK(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def owner_token(address: Address) -> str | None:

@@ -36,7 +36,7 @@ from signet_actors.gateway.common_words import CommonWordsCache
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.gateway.server.load_shedding import ServerContext
-from signet_actors.gateway.server.uvicorn_server import ACCEPTS_PER_ITERATION, InProcessServer, Tls
+from signet_actors.gateway.server.uvicorn_server import ACCEPTS_PER_ITERATION, InProcessServer, Tls, load_certificate
 from signet_actors.gateway.state import GatewayState
 from signet_actors.providers.embedded import EmbeddedEmbedder
 from signet_actors.providers.embedding import Embedder
@@ -71,7 +71,7 @@ def tls_of(gateway: GatewayConfig) -> Tls | None:
         return None
     tls = Tls(gateway.tls_certificate, gateway.tls_key)
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*tls)
+        load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), tls)
     except OSError as error:  # also SSLError
         raise ConfigError(f"gateway.tlsCertificate and tlsKey cannot be used: {error}") from error
     return tls

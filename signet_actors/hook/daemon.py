@@ -151,7 +151,7 @@ def recorded_address(workspace: str) -> Address | None:
         local = str(note.get("socket") or "")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    local = local if os.path.exists(local) else ""
+    local = local if _is_own_socket(local) else ""
     if not _is_held_by(workspace, pid) or (not local and _is_other_users_port(port)):
         raise NoAnswer(f"no daemon runs on {workspace}")
     try:
@@ -161,6 +161,15 @@ def recorded_address(workspace: str) -> Address | None:
     token = token if token.isalnum() else ""
     secure = note.get("tls") is True
     return Address(_WILDCARD_ADDRESSES.get(host, host), port, secure=secure, owner_token=token, socket=local)
+
+
+def _is_own_socket(path: str) -> bool:
+    """Return whether the path is a socket of this user: in /tmp another user could make a new one of the same name."""
+    try:
+        found = os.lstat(path)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISSOCK(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def _read_own(path: str, limit: int = _MAX_SMALL_FILE_BYTES) -> bytes:

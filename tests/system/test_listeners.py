@@ -6,10 +6,13 @@ import asyncio
 import contextlib
 import http.client
 import json
+import os
+import pty
 import socket
 import ssl
 import stat
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -116,6 +119,12 @@ def test_the_port_speaks_tls_and_nothing_else(with_tls: LiveDaemon, tmp_path: Pa
         ask(http.client.HTTPSConnection("127.0.0.1", port, timeout=30), "/health")
 
 
+def known_sockets(daemon: LiveDaemon) -> list[str]:
+    """Return the Unix socket that commands use, and that which hooks use; empty for none."""
+    places = recorded_address(daemon.workspace), hook_daemon.recorded_address(str(daemon.workspace))
+    return [place.socket for place in places if place is not None]
+
+
 def test_commands_and_hooks_use_the_socket_and_do_without_a_removed_one() -> None:
     with live_daemon() as daemon:
         found = recorded_address(daemon.workspace)
@@ -123,8 +132,11 @@ def test_commands_and_hooks_use_the_socket_and_do_without_a_removed_one() -> Non
         assert (found.secure, found.socket) == (False, address(daemon)["socket"])
         assert hook_daemon.recorded_address(str(daemon.workspace)).socket == found.socket
         signet(daemon, "remember", "Over the socket")
+        if os.geteuid() == 0:
+            os.chown(found.socket, 65534, 65534)  # as if another user had made it anew in /tmp
+            assert known_sockets(daemon) == ["", ""]
         Path(found.socket).unlink()
-        assert hook_daemon.recorded_address(str(daemon.workspace)).socket == ""
+        assert known_sockets(daemon) == ["", ""]
         assert "Over the socket" in signet(daemon, "recall", "socket")
 
 
@@ -142,6 +154,25 @@ def test_a_certificate_that_cannot_be_used_is_refused_at_the_start(tmp_path: Pat
         code, text = daemon.refused_start()
     assert code == 78
     assert "gateway.tlsCertificate and tlsKey cannot be used" in text
+
+
+def test_nobody_is_asked_for_the_password_of_an_encrypted_key(tmp_path: Path) -> None:
+    make_certificate(tmp_path)
+    encrypt = ["openssl", "pkey", "-in", "key.pem", "-out", "other.pem", "-aes256", "-passout", "pass:secret"]
+    subprocess.run(encrypt, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    child, terminal = pty.fork()
+    if not child:
+        program = "import ssl, sys; from signet_actors.gateway.server.uvicorn_server import Tls, load_certificate\n"
+        program += "load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), Tls(*sys.argv[1:]))"
+        files = [str(tmp_path / name) for name in ("cert.pem", "other.pem")]
+        os.execv(sys.executable, [sys.executable, "-c", program, *files])
+    said = b""
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while b"pass phrase" not in said:
+            said += os.read(terminal, 4096)
+    os.close(terminal)  # ends a program that still asks
+    os.waitpid(child, 0)
+    assert b"SSLError" in said
 
 
 def test_the_files_for_compose_fit_together(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import functools
 import socket
+import ssl
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -33,6 +34,11 @@ class Tls(NamedTuple):
 
     certificate: str
     key: str
+
+
+def load_certificate(context: ssl.SSLContext, tls: Tls) -> None:
+    """Have the context use the files. Raises OSError, also for an encrypted key: nobody is asked for its password."""
+    context.load_cert_chain(*tls, password="")
 
 
 def server_config(
@@ -99,7 +105,7 @@ class InProcessServer(uvicorn.Server):
         """Use the certificate for new connections if its file has changed. Raises OSError."""
         modified = _modified(self._tls)
         if self._tls is not None and self.config.ssl is not None and modified != self._certificate:
-            self.config.ssl.load_cert_chain(*self._tls)
+            load_certificate(self.config.ssl, self._tls)
             self._certificate = modified
 
     def stop(self, grace_ms: int) -> None:
