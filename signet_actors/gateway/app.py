@@ -43,6 +43,7 @@ from signet_actors.gateway.auth.request_guard import (
     is_from_proxy,
     is_loopback,
 )
+from signet_actors.gateway.http.after_response import AfterResponse, mark_unsent
 from signet_actors.gateway.http.request_parts import decoded_headers, is_clean_path, read_body, read_query
 from signet_actors.gateway.http.request_texts import MAX_PRINCIPAL_CHARS
 from signet_actors.gateway.http.responses import (
@@ -54,7 +55,7 @@ from signet_actors.gateway.http.responses import (
     problem,
     with_warnings,
 )
-from signet_actors.gateway.http.route import AfterResponse, Call, InnerRequest, Route, mark_unsent
+from signet_actors.gateway.http.route import Call, InnerRequest, Route
 from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.server.asgi_extensions import (
     BECOME_WRITE,

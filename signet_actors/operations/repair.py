@@ -152,7 +152,6 @@ BACK_UP: Final[Operation[NoFields, BackupReply]] = Operation(
     replies={200: BackupReply},
     permission=Permission.ADMIN,
     served_by="retention",
-    audited=True,
     effect=Effect.OTHER,
     rate="admin",
     keyed=False,

@@ -103,10 +103,12 @@ def test_an_agent_that_is_removed_from_the_roster_is_readable_by_no_agent_until_
 def test_only_agents_that_were_in_the_roster_are_archived_and_never_the_default_one(room: StoreRoom) -> None:
     room.sync_roster(*BOTH, RosterEntry("default", "isolated"))
     fill(room)
-    assert room.sync_roster() == ["ada", "lone", "mate"]
-    assert room.sync_roster() == [], "an archived agent stays archived, and is told of once"
+    assert room.sync_roster() == [], "an empty roster archives nobody"
+    other = RosterEntry("other", "isolated")
+    assert room.sync_roster(other) == ["ada", "lone", "mate"]
+    assert room.sync_roster(other) == [], "an archived agent stays archived, and is told of once"
     kept = room.connection.execute("SELECT id FROM agents WHERE archived_at IS NULL ORDER BY id").fetchall()
-    assert kept == [("default",), ("stranger",)]
+    assert kept == [("default",), ("other",), ("stranger",)]
     assert read_by(room, "stranger")["recalled"] == [
         "The global harbour of stranger",
         "The private harbour of stranger",

@@ -315,7 +315,11 @@ def test_every_problem_of_the_configuration_is_listed() -> None:
 
 @pytest.mark.parametrize(
     ("config", "word"),
-    [("auth:\n  mode: teams\n", "auth.mode"), ("gateway:\n  host: 0.0.0.0\n", "gateway.host"), ("a: [\n", "agent.yaml")],
+    [
+        ("auth:\n  mode: teams\n", "auth.mode"),
+        ("gateway:\n  host: 0.0.0.0\n", "gateway.host"),
+        ("a: [\n", "agent.yaml"),
+    ],
 )
 def test_an_unsupported_configuration_is_refused(config: str, word: str) -> None:
     with live_daemon(config=config, started=False) as daemon:

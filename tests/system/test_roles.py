@@ -139,3 +139,13 @@ def test_the_agent_of_a_limited_token_is_the_one_of_the_token(team: Team) -> Non
     ):
         answer = ada.post("/api/memory/remember", {"content": "x", **body}, **header)
         answer.refused(403, error="scope restricted to agent 'ada'")
+
+
+def test_a_reader_changes_no_session_of_others(team: Team) -> None:
+    reader, prompt = team.bearer("readonly"), "/api/hooks/user-prompt-submit"
+    asked = {"harness": "claude-code", "sessionKey": "the-owners", "prompt": "[signet:off] where are the kettles?"}
+    first = team.owner.post(prompt, {**asked, "prompt": "where are the kettles?"}).ok()
+    assert "bypassed" not in first
+    assert reader.post(prompt, asked).ok().get("bypassed") is None
+    assert "bypassed" not in team.owner.post(prompt, {**asked, "prompt": "and the cups?"}).ok()
+    assert team.owner.post(prompt, asked).ok()["bypassed"] is True

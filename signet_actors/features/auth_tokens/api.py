@@ -30,6 +30,7 @@ NOT_LOCAL: Final = "auth secret not available (local mode?)"
 """Refuses a token in local mode, where none is needed; clients know this text (docs/compatibility.md)."""
 Kind = Literal["token", "api_key"]
 _NAME: Final = Text(max_chars=200, secret=SecretRule.REFUSE)
+_OTHERS: Final = frozenset({"owner", "daemon"})
 _AGENT_NAME: Final = re.compile(AGENT_NAME_PATTERN)
 
 
@@ -57,6 +58,8 @@ def _check_line(name: str | None) -> None:
     """Raise InvalidRequest if the history and the log could not show the name in one line."""
     if name is not None and not name.isprintable():
         raise InvalidRequest("name must be one line without control characters", field="name")
+    if name in _OTHERS:
+        raise InvalidRequest(f"name cannot be {name}, which names another author in the history", field="name")
 
 
 class ScopeFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

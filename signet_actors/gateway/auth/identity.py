@@ -71,6 +71,11 @@ class Identity:
         return self.scope.project is not None or self.scope.user is not None
 
     @property
+    def has_sessions(self) -> bool:
+        """Whether its requests belong to sessions: of a reader nothing is noted, and it changes no session's state."""
+        return Permission.REMEMBER in self.permissions
+
+    @property
     def has_rate_limits(self) -> bool:
         return self.role is not None and self.id != OWNER.id
 

@@ -27,6 +27,7 @@ from signet_actors.errors import ErrorCode, InvalidRequest, MutationsFrozen, Sig
 from signet_actors.features.runs.api import UNDO_RUN
 from signet_actors.gateway.auth.identity import LOCAL, OWNER, Forbidden, Identity
 from signet_actors.gateway.auth.token_limits import own_sessions, reads_scope, told_session, within_limits
+from signet_actors.gateway.http.after_response import AfterResponse
 from signet_actors.gateway.http.memory_ids import FullIds, full_ids
 from signet_actors.gateway.http.request_texts import (
     MAX_PRINCIPAL_CHARS,
@@ -101,17 +102,6 @@ class InnerRequest:
 
 PerformInner = Callable[[InnerRequest], Awaitable[tuple[int, bytes]]]
 """Serves a request within another one, and returns status and body."""
-AfterResponse = Callable[[bool], None]
-"""Called once, when the response was written (True), or with False: the client has disconnected, or it is an error."""
-
-
-def mark_unsent(actions: list[AfterResponse]) -> None:
-    """Have the actions called with False, because what they are about will not be in the response."""
-
-    def unsent(action: AfterResponse) -> AfterResponse:
-        return lambda _: action(False)
-
-    actions[:] = map(unsent, actions)
 
 
 @dataclass(eq=False, repr=False)
@@ -206,9 +196,14 @@ class Call(Generic[RequestT]):
 
     @cached_property
     def session_key(self) -> str | None:
-        """The caller's session in canonical form, None if it names none. Raises InvalidRequest."""
-        return self._session_of(
-            first_text(("x-signet-session-key",), self.headers) or first_text(_SESSION_FIELDS, self.query, self.body)
+        """The caller's session in canonical form, None if it names or has none. Raises InvalidRequest."""
+        return (
+            None
+            if not self.identity.has_sessions
+            else self._session_of(
+                first_text(("x-signet-session-key",), self.headers)
+                or first_text(_SESSION_FIELDS, self.query, self.body)
+            )
         )
 
     @cached_property

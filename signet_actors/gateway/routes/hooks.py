@@ -15,7 +15,6 @@ from msgspec import UNSET
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.memories import COMPACTION
 from signet_actors.domain.near_duplicates import repeats, search_text
-from signet_actors.domain.permissions import Permission
 from signet_actors.domain.program_text import planned_in, summary_of
 from signet_actors.domain.prompt_terms import SWITCHED_OFF, PromptTerms, switches_off
 from signet_actors.domain.session_inject import Line, memory_lines
@@ -152,11 +151,10 @@ async def user_prompt_submit(call: Call[api.UserPromptRequest]) -> HttpResponse:
         await _rate(call, session)
         given = await start_with_prompt(call, session) if request.with_start else None
         checkpoints = call.state.checkpoints  # from here on: a start does not tell the session of this prompt
-        noted = session.key if Permission.REMEMBER in call.identity.permissions else None
         project = session.project(request.project)
         if plan is None or not ledger.was_bypassed(plan):  # the plan tells of what was said there
-            checkpoints.prompted(noted, call.agent_id, harness=request.harness, project=project, text=prompt)
-            checkpoints.searched(noted, call.agent_id, " ".join(terms.terms))
+            checkpoints.prompted(session.key, call.agent_id, harness=request.harness, project=project, text=prompt)
+            checkpoints.searched(session.key, call.agent_id, " ".join(terms.terms))
         if given is not None:
             start, rows = given
             reply = await offered(session, terms, tuple(wording for _, wording in rows))

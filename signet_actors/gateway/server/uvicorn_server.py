@@ -88,18 +88,30 @@ class InProcessServer(uvicorn.Server):
         await super().serve([*(sockets or ()), *more])
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve the Unix socket, too: without TLS, because it is reached from this machine only."""
-        await super().startup(sockets)
-        if self._local is not None:
+        """Serve the Unix socket, too: without TLS, because it is reached from this machine only.
 
-            def protocol() -> asyncio.Protocol:
-                made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
-                    config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        A TLS handshake has the time of a request's head; uvicorn gives it a minute, in which it holds a descriptor.
+        """
+        tls = self.config.ssl
+
+        def protocol() -> asyncio.Protocol:
+            made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+                config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+            )
+            return made
+
+        loop, backlog = asyncio.get_running_loop(), self.config.backlog
+        await super().startup([] if tls is not None else sockets)
+        if tls is not None:
+            wait_s = self.server_context.limits.header_ms / 1000
+            for listener in sockets or ():
+                self.servers.append(
+                    await loop.create_server(
+                        protocol, sock=listener, ssl=tls, ssl_handshake_timeout=wait_s, backlog=backlog
+                    )
                 )
-                return made
-
-            loop = asyncio.get_running_loop()
-            self.servers.append(await loop.create_unix_server(protocol, sock=self._local, backlog=self.config.backlog))
+        if self._local is not None:
+            self.servers.append(await loop.create_unix_server(protocol, sock=self._local, backlog=backlog))
 
     def take_new_certificate(self) -> None:
         """Use the certificate for new connections if its file has changed. Raises OSError."""

@@ -18,7 +18,8 @@ from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.transcripts.marked import MAY_BE_MARK, has_mark
 from signet_actors.domain.transcripts.parse import FIRST_LINES, first_directory
 from signet_actors.errors import ErrorCode, SignetError, Unavailable
-from signet_actors.gateway.http.route import Call, HttpResponse, mark_unsent
+from signet_actors.gateway.http.after_response import mark_unsent
+from signet_actors.gateway.http.route import Call, HttpResponse
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.sessions.table import on_disk
@@ -119,7 +120,7 @@ async def run_hook(
     known = False
     try:
         async with asyncio.timeout(budget_s):
-            key = call.session_key or session_key
+            key = call.session_key or (session_key if call.identity.has_sessions else None)
             if key is not None and not await call.is_owner():  # it could claim, end or empty a session of the owner
                 key = None
             entered = await _enter(call, key, stores=stores, switches_off=switches_off)

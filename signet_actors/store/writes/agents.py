@@ -52,13 +52,16 @@ def refuse_archived(context: CommandContext, agent_id: str) -> None:
 def sync_roster(context: CommandContext) -> list[str]:
     """Register the default agent and every agent of ``agents.roster``; a roster entry's policy takes precedence.
 
-    Agents that are no longer in it are archived, and returned; what is cached of agents is out of date then.
+    Agents that are no longer in it are archived, and returned; what is cached of agents is out of date then. An empty
+    roster archives nobody: the file of the configuration may just be missing.
     """
     register(context, DEFAULT_AGENT)
     tx, roster = context.tx, context.config.agents.roster
     for agent in roster:
         policy = {"read_policy": agent.read_policy, "policy_group": agent.policy_group}
         tx.execute(_PUT, {"id": agent.name, **policy, "now": context.now})
+    if not roster:
+        return []
     names = tx.dialect.listed([agent.name for agent in roster])
     given = {"names": names, "default": DEFAULT_AGENT, "now": context.now}
     return sorted(agent_id for (agent_id,) in tx.rows(_ARCHIVE.format(tx.dialect.members("names")), given))
