@@ -188,11 +188,11 @@ async def _rate(call: Call[api.UserPromptRequest], session: HookSession) -> None
     ratings = call.request.memory_feedback
     if not ratings:
         return
-    if session.key is None:
-        call.warnings.append("memory_feedback needs a sessionKey; it is ignored")
-        return
     if FEEDBACK.permission not in call.identity.permissions:
         call.warnings.append(f"memory_feedback needs the permission {FEEDBACK.permission}; it is ignored")
+        return
+    if session.key is None:
+        call.warnings.append("memory_feedback needs a sessionKey; it is ignored")
         return
     try:
         async with asyncio.timeout(FEEDBACK_WAIT_S):
