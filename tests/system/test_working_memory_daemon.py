@@ -345,7 +345,7 @@ def test_memories_of_an_agent_that_is_removed_from_the_roster_leave_the_files_of
         eventually(lambda: not status(daemon)["running"], within_s=60, what="the end of the run")
         assert PORT in text_of(daemon)
         present = (daemon.workspace / "agent.yaml").read_text(encoding="utf-8")
-        daemon.configure(present.replace("[{name: ada}]", "[]"))
+        daemon.configure(present.replace("[{name: ada}]", "[{name: bob}]"))
         eventually(lambda: "5433" not in text_of(daemon), within_s=60, what="the line leaves")
         assert VIM in text_of(daemon)
         daemon.configure(present)
