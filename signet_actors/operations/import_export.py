@@ -214,7 +214,6 @@ IMPORT_MEMORIES: Final[Operation[ImportRequest, ImportReply]] = Operation(
     replies={200: ImportReply, 413: Problem, 504: Problem, 507: Problem, **PROBLEMS},
     permission=Permission.ADMIN,
     served_by="writer",
-    audited=True,
     effect=Effect.MEMORIES,
     owner_only=True,
     description=(

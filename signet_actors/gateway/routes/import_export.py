@@ -79,7 +79,6 @@ async def import_memories(call: Call[api.ImportRequest]) -> HttpResponse:
     batch = batch._replace(lines=await _in_projects(state, batch.lines))
     async with state.chunk_writes.slot(sum(len(line.chunks) or 1 for line in batch.lines)):
         done = await _send(call, batch, principal)
-    call.audit_detail = {"imported": done.imported, "deduped": done.deduped}
     refused = [
         api.RefusedLine(line=line.line, error=line.detail, code=line.code.value, field=line.field or UNSET)
         for line in done.refused
