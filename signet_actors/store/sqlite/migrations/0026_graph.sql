@@ -6,9 +6,11 @@
 -- the graph as if it had been made from the memories that there are.
 
 -- merged_into: the entity that this one is another name of; what belongs to this one then counts as that one's.
+-- merge_parent: the entity into which it was merged itself, which may have been merged into that one later.
 ALTER TABLE entities ADD COLUMN embedding BLOB;
 ALTER TABLE entities ADD COLUMN community_id TEXT;
 ALTER TABLE entities ADD COLUMN merged_into TEXT;
+ALTER TABLE entities ADD COLUMN merge_parent TEXT;
 CREATE INDEX idx_entities_merged_into ON entities (merged_into) WHERE merged_into IS NOT NULL;
 CREATE INDEX idx_entities_listed ON entities (agent_id, pinned, pinned_at, mentions);
 
