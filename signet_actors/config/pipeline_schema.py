@@ -265,9 +265,9 @@ class EmbeddingTrackerConfig(Struct, frozen=True, rename="camel"):
 class HintsConfig(Struct, frozen=True, rename="camel"):
     """Questions that a memory may answer. Source: memory-pipeline.txt "Prospective Indexing (Hints)"."""
 
-    enabled: Annotated[bool, described("Generate hints for new memories and search them along with the content")] = (
-        False
-    )
+    enabled: Annotated[
+        bool, described("Generate hints for new memories; hints are searched along with the content")
+    ] = False
     max_count: Annotated[int, ranged(1, 20, "Maximum number of hints per memory")] = field(name="max", default=5)
     timeout_ms: Annotated[int, ranged(5 * SECOND_MS, 5 * MINUTE_MS, "Timeout of one generation")] = field(
         name="timeout", default=45 * SECOND_MS

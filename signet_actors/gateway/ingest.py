@@ -205,6 +205,8 @@ def redacted(redactor: FieldRedactor, request: RequestT, *, ignored: list[str] |
         value = getattr(request, each.name)
         if isinstance(value, msgspec.Struct):
             clean: Any = redacted(redactor, value)
+        elif isinstance(value, tuple) and value and isinstance(value[0], msgspec.Struct):
+            clean = tuple(redacted(redactor, item, ignored=ignored) for item in value)
         elif each.type.secret is SecretRule.KEEP or not value:
             continue
         elif each.type.secret is SecretRule.REFUSE:

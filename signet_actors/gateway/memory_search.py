@@ -84,7 +84,7 @@ async def search_memories(
             former_model=former.model,
             prefers_former=second,
             common_words_version=vector.common_words_version,
-            hints=pipeline.hints.enabled,
+            hints=True,
             rerank_top=pipeline.reranker.top_n if pipeline.reranker.enabled else 0,
             content_chars=max(
                 pipeline.guardrails.recall_truncate_chars,

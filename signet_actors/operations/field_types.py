@@ -108,6 +108,7 @@ class FieldType:
 
     secret: SecretRule = SecretRule.KEEP
     null: Any = ABSENT
+    refuses_null: bool = False
     missing: str = "{name} is required"
 
     @property

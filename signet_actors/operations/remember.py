@@ -6,7 +6,7 @@ Source: memory-api.txt "POST /api/memory/remember"; docs/compatibility.md "Remem
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -15,7 +15,8 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.operations import field_types as types
 from signet_actors.operations.operation import BY_ALL, OWNERS_SESSION, Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
-from signet_actors.operations.request_fields import TYPE_FOR_MODELS, CallerFields, Importance, LongText, not_yet
+from signet_actors.operations.request_fields import TYPE_FOR_MODELS, CallerFields, Importance, LongText
+from signet_actors.operations.structured import Structured, StructuredField
 from signet_actors.operations.transcripts import TranscriptText
 
 RowKey = Annotated[str, types.Text(max_chars=types.MAX_TEXT_CHARS, secret=types.SecretRule.DIGEST)]
@@ -58,9 +59,9 @@ class RememberRequest(CallerFields, frozen=True, kw_only=True, rename="camel", o
     valid_until: Annotated[str, types.Timestamp()] | None = None
     visibility: Literal["global", "private"] = "global"
     prefixes: Annotated[bool, Meta(description="false: `critical:` and `[a,b]:` at the beginning are text")] = True
-    structured: Annotated[
-        dict[str, Any] | None, types.JsonObject(), not_yet("is not available yet; the value was not stored")
-    ] = None
+    structured: (
+        Annotated[Structured, StructuredField(), Meta(description="Entities, aspects and hints of the memory")] | None
+    ) = None
     transcript: (
         Annotated[str, TranscriptText(), Meta(description="The conversation of the session that sourceId names")] | None
     ) = None

@@ -128,6 +128,8 @@ def read_request(
             continue
         if field.type.null is not ABSENT and body is not None and _has_null(body, field.spellings):
             values[field.name] = field.type.null
+        elif field.type.refuses_null and body is not None and _has_null(body, field.spellings):
+            field.type.read(Given(field.spellings[0], None, field.default, False, now_ms, warnings))
         elif field.required:
             raise InvalidRequest(field.type.missing.format(name=field.name), field=field.spellings[0])
     return kind(**values)

@@ -17,6 +17,7 @@ from msgspec import UNSET, UnsetType
 
 from signet_actors.errors import ErrorCode
 from signet_actors.operations.status import WriterReport
+from signet_actors.operations.structured import Structured
 from signet_actors.protocol.backups import AdvanceBackup
 from signet_actors.protocol.leases import AdvanceHighWaterMark, CompleteJob, FailJob, LeaseJobs, ReapLeases, RenewLease
 from signet_actors.protocol.memories import ReadScope
@@ -89,6 +90,7 @@ class NewMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     created_at: str | None = None
     temporal: tuple[TemporalEdge, ...] = ()
     vector: Vector | None = None
+    structured: Structured | None = None
 
 
 class Remembered(Message, frozen=True, tag="writer.remembered"):

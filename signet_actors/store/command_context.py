@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from signet_actors.config.schema import Config
+from signet_actors.domain.graph.names import NameIndex
 from signet_actors.domain.timestamps import iso
 from signet_actors.protocol.writer import Vector
 from signet_actors.runtime.clock import Clock, new_id
@@ -25,6 +26,8 @@ class RowCache:
 
     agents: set[str] = field(default_factory=set)
     vec_tables: dict[tuple[str, int], Insert] = field(default_factory=dict)
+    entity_names: dict[str, NameIndex] = field(default_factory=dict)
+    """By agent. It is not cleared, because what it has too much does no harm."""
 
     def clear(self) -> None:
         self.agents.clear()

@@ -26,6 +26,7 @@ from signet_actors.features.auth_tokens.api import RevokeToken, StoredToken, Sto
 from signet_actors.features.session_memories.api import FEEDBACK, FeedbackRequest
 from signet_actors.features.session_scores.api import SessionScore, StoreScore
 from signet_actors.features.skills.api import RECORD, SkillInvocationRequest
+from signet_actors.operations.structured import read_structured
 from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.message import Caller, Principal, message_of
 from signet_actors.protocol.pipeline import ApproveProposal, RecordUsage, ReserveCalls, StoreHints
@@ -76,6 +77,12 @@ def fill(room: PipelineHarness) -> None:
             room.ask(ForgetMemory(id=memory.id, reason="outdated", principal=people))
         if number == 29:
             room.ask(ForgetMany(targets=(ForgetTarget(memory.id),), reason="for good", principal=people, hard=True))
+    stated = {
+        "entities": [{"source": "Signet", "relationship": "uses", "target": "ZeroMQ"}, {"name": "Ada"}],
+        "aspects": [{"entity": "Signet", "aspect": "store", "attributes": ["one file", "no server"]}],
+        "hints": ["where does Signet keep memories?"],
+    }
+    room.remember("Golden memory of the graph: Signet keeps one file", structured=read_structured(stated))
     row = StoredToken(id="0a1b2c", kind="token", name="Ada", role=Role.AGENT, agent_id="ada", created_at=TOKENS_AT)
     room.ask(StoreToken(row=msgspec.structs.replace(row, expires_at=TOKENS_AT)))
     room.ask(StoreToken(row=msgspec.structs.replace(row, id="0a1b2d", kind="api_key", secret_hash=b"0" * 32)))

@@ -55,8 +55,9 @@ def forgotten(room: StoreRoom, content: str, **fields: object) -> str:
 def mention(room: StoreRoom, memory_id: str, entity: str) -> None:
     room.connection.execute(
         "INSERT INTO entities (id, name, canonical_name, entity_type, mentions, created_at, updated_at)"
-        " VALUES (?, ?, ?, 'tool', 1, '', '') ON CONFLICT DO UPDATE SET mentions = mentions + 1",
-        (entity, entity, entity),
+        " SELECT :entity, :entity, :entity, 'tool', 1 - m.is_deleted, '', '' FROM memories m WHERE m.id = :memory"
+        " ON CONFLICT DO UPDATE SET mentions = mentions + excluded.mentions",
+        {"entity": entity, "memory": memory_id},
     )
     room.connection.execute(
         "INSERT INTO memory_entity_mentions (memory_id, entity_id, created_at) VALUES (?, ?, '')", (memory_id, entity)

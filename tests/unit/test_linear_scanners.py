@@ -43,6 +43,9 @@ from signet_actors.domain.extraction import (
     llm_output,
     prompts,
 )
+from signet_actors.domain.graph.candidates import clauses
+from signet_actors.domain.graph.decisions import is_decision_content
+from signet_actors.domain.graph.names import NameIndex
 from signet_actors.domain.redaction import scan, values
 from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.domain.session_inject import Line, memory_lines
@@ -95,6 +98,14 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.backups": {"_PATTERN": WHOLE},
     "domain.chunking": {"_SENTENCE_END": SEARCHED, "_LIST_NUMBER": WHOLE},
     "domain.evaluation.locomo": {"_DIA_ID": SEARCHED},
+    "domain.graph.names": {"_TOKEN": SEARCHED},
+    "domain.graph.decisions": {"DECISION_PATTERNS": SEARCHED},
+    "domain.graph.candidates": {
+        **dict.fromkeys(("_CLAUSE", "_NAME"), SEARCHED),
+        "_MARKED": SEARCHED,
+        "_STATES": MATCHED,
+        "ASPECT_VERBS": SEARCHED,
+    },
     "domain.ranking.text_flags": {
         **dict.fromkeys(("_ASKS", "_TOKEN"), SEARCHED),
         "_ORDINAL": WHOLE,
@@ -775,6 +786,9 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "mark in a prompt": lambda text: prompt_terms.switches_off(f"# Diff comments:\n{text}\n## My request:\n{text}"),
     "pictures before a mark": lambda text: prompt_terms.switches_off(f"[Image #1] > {text}[signet of"),
     "question with many words": lambda text: prompt_terms.prompt_terms(text + " ok?"),
+    "names of entities": lambda text: list(NameIndex(["ab ab", "a", " ".join(["aa"] * 8), "c++"]).mentions(text)),
+    "clauses with entities": clauses,
+    "decisions": is_decision_content,
     "exact names": exact_names.exact_names,
     "file names": exact_names.file_names,
     "names in a memory": lambda text: exact_names.names_held(

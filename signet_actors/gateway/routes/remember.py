@@ -290,6 +290,7 @@ def _new_memory(call: Call[api.RememberRequest], text: PreparedMemory) -> messag
         session_bound=fields.transcript is not None,
         created_at=fields.created_at,
         temporal=_temporal_edges(fields),
+        structured=fields.structured,
     )
 
 

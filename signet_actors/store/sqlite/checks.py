@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 import apsw
 
+from signet_actors.domain.graph.names import CHUNK_GROUP
 from signet_actors.domain.jobs import MAX_DELAY_MS
 from signet_actors.domain.normalization import content_hash, former_content_hash
 from signet_actors.errors import CheckIncomplete
@@ -118,8 +119,19 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
         "an entity's mention count is wrong",
         (
             "SELECT e.id FROM entities e WHERE e.mentions <>"
-            " (SELECT count(*) FROM memory_entity_mentions x WHERE x.entity_id = e.id)"
+            " (SELECT count(*) FROM memory_entity_mentions x LEFT JOIN memories m ON m.id = x.memory_id"
+            f" WHERE x.entity_id = e.id AND (m.is_deleted = 0 OR e.entity_type = '{CHUNK_GROUP}'))"
         ),
+    ),
+    Invariant(
+        ROWS,
+        "the graph has something of a missing memory",
+        (
+            "SELECT x.memory_id FROM (SELECT a.memory_id FROM entity_attributes a"
+            " UNION SELECT s.memory_id FROM memory_relation_mentions s) x"
+            " WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = x.memory_id)"
+        ),
+        since=26,
     ),
     Invariant(
         INDEX,

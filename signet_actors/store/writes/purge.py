@@ -35,9 +35,10 @@ _DELETE_DEAD: Final = (
     "DELETE FROM memory_jobs WHERE seq IN"
     " (SELECT j.seq FROM memory_jobs j WHERE j.status = 'dead' AND j.failed_at < :cutoff LIMIT :limit)"
 )
-_TRIM_CHANGES: Final = (
-    "DELETE FROM memory_changes WHERE change IN (SELECT c.change FROM memory_changes c WHERE c.change <"
-    " (SELECT max(x.change) - :kept FROM memory_changes x) ORDER BY c.change LIMIT :limit)"
+_TRIM_CHANGES: Final = tuple(
+    f"DELETE FROM {table} WHERE change IN (SELECT c.change FROM {table} c WHERE c.change <"
+    f" (SELECT max(x.change) - :kept FROM {table} x) ORDER BY c.change LIMIT :limit)"
+    for table in ("memory_changes", "graph_changes")
 )
 
 
@@ -69,5 +70,6 @@ def delete_dead_jobs(tx: WriteTransaction, cutoff: str, limit: int) -> int:
 
 
 def trim_changes(tx: WriteTransaction, kept: int, limit: int) -> None:
-    """Delete the oldest entries of the feed of changes beyond the last ``kept``."""
-    tx.execute(_TRIM_CHANGES, {"kept": kept, "limit": limit})
+    """Delete the oldest entries of the feeds of changes beyond the last ``kept`` of each."""
+    for statement in _TRIM_CHANGES:
+        tx.execute(statement, {"kept": kept, "limit": limit})

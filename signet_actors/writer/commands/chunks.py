@@ -155,6 +155,7 @@ def _insert(
             source_id=group_id,
             idempotency_key=None if key is None else f"{key}:chunk:{index}",
             vector=vector,
+            structured=memory.structured if index == 0 else None,
         )
         digest = content_hash(text)
         if memories.live_by_hash(context, part, digest) is not None:

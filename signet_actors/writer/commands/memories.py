@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from signet_actors.domain.extraction.injected_text import InjectedParts, Span
-from signet_actors.domain.jobs import EXTRACT
+from signet_actors.domain.jobs import EXTRACT, PROSPECTIVE_INDEX
 from signet_actors.domain.memories import DERIVED, INTERNAL_SOURCE_TYPES, type_source
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.written_forms import INDEXED_CHARS, indexed_beside
@@ -27,7 +27,8 @@ from signet_actors.store.writes import agents
 from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.memories import MemoryRow, Scope, StoredRow
-from signet_actors.writer.commands import embeddings, history, jobs
+from signet_actors.writer.commands import embeddings, graph, history, jobs
+from signet_actors.writer.commands.graph import Contributor
 
 REMEMBERED_AGAIN = "remembered again"
 RELEASED = "its idempotency key was given to another memory"
@@ -54,6 +55,10 @@ def remember(
         if DERIVED in {existing.who, existing.updated_by} and not existing.is_deleted:
             # The caller is told that the text is stored, so undoing the run that wrote it must not remove it.
             history.record(context, existing.id, "none", principal, reason=REMEMBERED_AGAIN)
+        if memory.structured is not None and not existing.is_deleted:
+            said_at = memory.created_at or context.now
+            contributor = Contributor(existing.id, existing.seq, memory.agent_id, memory.content, said_at)
+            graph.state(context, contributor, memory.structured)
         return deduplicated(context, existing, memory, digest)
     if memory.agent_id not in context.row_cache.agents:
         agents.register(context, memory.agent_id)
@@ -83,6 +88,8 @@ def insert(
         derived=derived is not None or memory.source_type == DERIVED,
         embedded=embedding_seq is not None,
     )
+    if memory.structured is not None and memory.structured.hints:
+        kinds = tuple(kind for kind in kinds if kind != PROSPECTIVE_INDEX)  # a model's would replace them
     created_at = memory.created_at or context.now
     changed_by = principal.changed_by if principal.changed_by != "daemon" else (memory.who or principal.changed_by)
     seq = context.insert_buffer.next_seq("memories")
@@ -147,6 +154,8 @@ def insert(
     parts = msgspec.json.encode(InjectedParts(digest, list(injected))).decode() if injected else None
     for kind in kinds:
         jobs.enqueue_new(context, kind, memory_id, parts)
+    contributor = Contributor(memory_id, seq, memory.agent_id, memory.content, created_at)
+    graph.link(context, contributor, structured=memory.structured)
     return Remembered(
         id=memory_id,
         type=memory.type,

@@ -52,7 +52,8 @@ from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes import session_summaries as summary_rows
 from signet_actors.store.writes.memories import StoredRow
 from signet_actors.writer.byte_budget import ByteBudget
-from signet_actors.writer.commands import embeddings, history, jobs
+from signet_actors.writer.commands import embeddings, graph, history, jobs
+from signet_actors.writer.commands.graph import Contributor
 from signet_actors.writer.commands.memories import REMEMBERED_AGAIN, restore_key
 
 _DAY_MS = 86_400_000
@@ -143,6 +144,8 @@ def modify(
         memory_rows.add_tags(context.tx, row.seq, tags or ())
     context.heartbeat()
     memory_rows.update(context.tx, row.seq, columns, updated_at=context.now, updated_by=principal.changed_by)
+    if content_changed:
+        graph.relink(context, Contributor(row.id, row.seq, row.agent_id, new_content, context.now))
     history.record(
         context,
         row.id,
@@ -243,6 +246,7 @@ def forget(context: CommandContext, command: ForgetMemory, *, evidence: history.
     deleted_at = max(context.now, row.updated_at, swept_at)
     memory_rows.mark_deleted(context.tx, row.seq, deleted_at=deleted_at, updated_by=command.principal.changed_by)
     embedding_rows.hide_all(context.tx, row.id)
+    graph.gone(context, row.id)
     history.record(
         context,
         row.id,
@@ -293,6 +297,8 @@ def erase(
     if not history.erase_most(context, row.id, budget):
         return None
     embedding_rows.remove(context.tx, row.id)
+    if not row.is_deleted:
+        graph.gone(context, row.id)
     remove_row(context, row.seq, row.id, row.tags)
     history.record(context, row.id, "deleted", principal, reason=reason, metadata={"hard": True})
     return Forgotten(id=row.id, status="deleted", current_version=row.version)
@@ -302,7 +308,7 @@ def remove_row(context: CommandContext, seq: int, memory_id: str, tags: str) -> 
     """Delete the memory's row and what depends on it; its vectors must have been removed before."""
     memory_rows.delete_tags(context.tx, seq, tags)
     memory_rows.delete_temporal_edges(context.tx, memory_id)
-    entity_mentions.remove(context.tx, memory_id)
+    entity_mentions.remove(context.tx, memory_id, context.now, context.new_id)
     job_rows.delete_pending(context.tx, memory_id)
     jobs.erase_texts(context, memory_id)
     memory_rows.delete(context.tx, seq)
@@ -353,6 +359,7 @@ def recover(context: CommandContext, command: RecoverMemory, *, evidence: histor
         )
     memory_rows.mark_live(context.tx, row.seq, updated_at=context.now, updated_by=command.principal.changed_by)
     embedding_rows.show_all(context.tx, row.id, context.now)
+    graph.back(context, row.id)
     key_note = restore_key(context, row, command.principal)
     history.record(
         context,

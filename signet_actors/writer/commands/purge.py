@@ -48,7 +48,7 @@ def step(context: CommandContext, command: PurgeStep) -> Purged:
 
 def _graph_links(context: CommandContext, cutoff: str, limit: int) -> int:
     found = purge_rows.expired_with_links(context.tx, cutoff, limit)
-    return sum(entity_mentions.remove(context.tx, memory_id) for memory_id in found)
+    return sum(entity_mentions.remove(context.tx, memory_id, context.now, context.new_id) for memory_id in found)
 
 
 def _embeddings(context: CommandContext, cutoff: str, limit: int) -> int:

@@ -1,0 +1,293 @@
+"""Statements that write the knowledge graph: entities, aspects, attributes, relations, dependencies.
+
+A memory contributes mentions, relations that it states, and attributes. ``entities.mentions``, the counts of relations
+and the dependencies follow from the contributions of live memories; ``entity_mentions`` removes contributions.
+
+Source: knowledge-graph.txt "Graph Persistence"; architecture.txt "Database Schema"; docs/decisions.md 62, 64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from signet_actors.domain.graph.names import CHUNK_GROUP, EXTRACTED
+from signet_actors.domain.graph.relation_types import dependency_strength, dependency_type
+from signet_actors.store.engine import Insert, Reads, WriteTransaction
+
+
+class EntityRow(NamedTuple):
+    """What a writer needs to know of an entity."""
+
+    id: str
+    name: str
+    entity_type: str
+
+
+class MentionRow(NamedTuple):
+    """A link from a memory to an entity that it mentions."""
+
+    memory_id: str
+    entity_id: str
+    mention_text: str
+    confidence: float
+    created_at: str
+
+
+class AttributeRow(NamedTuple):
+    """A new attribute. ``aspect_id`` is None until it is classified; ``source_at`` orders claims."""
+
+    id: str
+    entity_id: str
+    aspect_id: str | None
+    agent_id: str
+    memory_id: str
+    content: str
+    kind: str
+    group_key: str | None
+    claim_key: str | None
+    confidence: float
+    importance: float
+    source: str
+    source_at: str
+    created_at: str
+    updated_at: str
+
+
+class ClaimRow(NamedTuple):
+    """An attribute among those that may replace each other."""
+
+    id: str
+    memory_id: str
+    content: str
+    kind: str
+    status: str
+    superseded_by: str | None
+    superseded_how: str | None
+    is_live: int
+    """Whether its memory is neither forgotten nor removed."""
+    aspect_id: str | None
+
+
+MENTIONS: Final = Insert("memory_entity_mentions", MentionRow._fields, "ON CONFLICT (memory_id, entity_id) DO NOTHING")
+ATTRIBUTES: Final = Insert("entity_attributes", AttributeRow._fields)
+
+_IS_LIVE: Final = "coalesce((SELECT 1 - m.is_deleted FROM memories m WHERE m.id = {}), 0)"
+_NAMES: Final = (
+    f"SELECT e.canonical_name FROM entities e WHERE e.agent_id = :agent_id AND e.entity_type <> '{CHUNK_GROUP}'"
+)
+_BY_NAME: Final = (
+    "SELECT e.id, e.name, e.entity_type FROM entities e WHERE e.agent_id = :agent_id AND e.canonical_name = :canonical"
+)
+_INSERT_ENTITY: Final = (
+    "INSERT INTO entities (id, name, canonical_name, entity_type, agent_id, mentions, created_at, updated_at)"
+    " VALUES (:id, :name, :canonical, :type, :agent_id, 0, :now, :now)"
+)
+_SET_TYPE: Final = (
+    f"UPDATE entities SET entity_type = :type, updated_at = :now WHERE id = :id AND entity_type = '{EXTRACTED}'"
+)
+_COUNT_MENTION: Final = "UPDATE entities SET mentions = mentions + 1, updated_at = :now WHERE id = :id"
+_ADD_MENTION: Final = (
+    "INSERT INTO memory_entity_mentions (memory_id, entity_id, mention_text, confidence, created_at)"
+    " VALUES (:memory_id, :entity_id, :mention_text, :confidence, :created_at)"
+    " ON CONFLICT (memory_id, entity_id) DO NOTHING"
+)
+_ASPECT: Final = "SELECT p.id FROM entity_aspects p WHERE p.entity_id = :entity_id AND p.canonical_name = :canonical"
+_INSERT_ASPECT: Final = (
+    "INSERT INTO entity_aspects (id, entity_id, agent_id, name, canonical_name, created_at, updated_at)"
+    " VALUES (:id, :entity_id, :agent_id, :name, :canonical, :now, :now)"
+)
+_SAME_ATTRIBUTE: Final = (
+    "SELECT 1 FROM entity_attributes a WHERE a.memory_id = :memory_id AND a.entity_id = :entity_id"
+    " AND coalesce(a.aspect_id, '') = :aspect_id AND coalesce(a.group_key, '') = :group_key"
+    " AND coalesce(a.claim_key, '') = :claim_key AND a.content = :content AND a.status <> 'deleted'"
+)
+_RELATION: Final = (
+    "SELECT r.id FROM relations r WHERE r.source_entity_id = :source AND r.target_entity_id = :target"
+    " AND r.relation_type = :type"
+)
+_INSERT_RELATION: Final = (
+    "INSERT INTO relations"
+    " (id, source_entity_id, target_entity_id, relation_type, mentions, confidence, created_at, updated_at)"
+    " VALUES (:id, :source, :target, :type, 0, 0.0, :now, :now)"
+)
+_STATE_RELATION: Final = (
+    "INSERT INTO memory_relation_mentions (memory_id, relation_id, confidence, created_at)"
+    " VALUES (:memory_id, :relation_id, :confidence, :now) ON CONFLICT (memory_id, relation_id) DO NOTHING"
+)
+_STATED: Final = (
+    "SELECT count(*), coalesce(sum(x.live), 0), coalesce(avg(CASE WHEN x.live = 1 THEN x.confidence END), 0.0) FROM"
+    f" (SELECT s.confidence, {_IS_LIVE.format('s.memory_id')} AS live FROM memory_relation_mentions s"
+    " WHERE s.relation_id = :id) x"
+)
+_SET_RELATION: Final = (
+    "UPDATE relations SET mentions = :mentions, confidence = :confidence, updated_at = :now WHERE id = :id"
+)
+_DELETE_RELATION: Final = "DELETE FROM relations WHERE id = :id"
+_ENDS: Final = "SELECT r.source_entity_id, r.target_entity_id FROM relations r WHERE r.id = :id"
+_BETWEEN: Final = (
+    "SELECT r.relation_type, r.confidence, r.mentions FROM relations r"
+    " WHERE r.source_entity_id = :source AND r.target_entity_id = :target AND r.mentions > 0"
+)
+_DEPENDENCIES: Final = (
+    "SELECT d.dependency_type, d.strength FROM entity_dependencies d"
+    " WHERE d.source_entity_id = :source AND d.target_entity_id = :target"
+)
+_PUT_DEPENDENCY: Final = (
+    "INSERT INTO entity_dependencies"
+    " (id, agent_id, source_entity_id, target_entity_id, dependency_type, strength, created_at, updated_at)"
+    " SELECT :id, e.agent_id, :source, :target, :type, :strength, :now, :now FROM entities e WHERE e.id = :source"
+    " ON CONFLICT (source_entity_id, target_entity_id, dependency_type)"
+    " DO UPDATE SET strength = excluded.strength, updated_at = excluded.updated_at"
+)
+_DELETE_DEPENDENCY: Final = (
+    "DELETE FROM entity_dependencies"
+    " WHERE source_entity_id = :source AND target_entity_id = :target AND dependency_type = :type"
+)
+_OF_CLAIM: Final = (
+    "SELECT a.id, a.memory_id, a.content, a.kind, a.status, a.superseded_by, a.superseded_how,"
+    f" {_IS_LIVE.format('a.memory_id')}, a.aspect_id"
+    " FROM entities e JOIN entity_aspects p ON p.entity_id = e.id JOIN entity_attributes a ON a.aspect_id = p.id"
+    " WHERE (e.id = :entity_id OR e.merged_into = :entity_id) AND p.canonical_name = :aspect AND a.status <> 'deleted'"
+    " AND coalesce(a.group_key, '') = :group_key AND a.claim_key = :claim_key ORDER BY a.source_at, a.seq"
+)
+_CLAIMS_OF_MEMORY: Final = (
+    "SELECT DISTINCT coalesce(e.merged_into, e.id), p.canonical_name, coalesce(a.group_key, ''), a.claim_key"
+    " FROM entity_attributes a JOIN entity_aspects p ON p.id = a.aspect_id JOIN entities e ON e.id = a.entity_id"
+    " WHERE a.memory_id = :memory_id AND a.claim_key IS NOT NULL AND a.status <> 'deleted'"
+)
+_SET_STATUS: Final = (
+    "UPDATE entity_attributes SET status = :status, superseded_by = :by, superseded_how = :how, updated_at = :now"
+    " WHERE id = :id"
+)
+
+
+class Claim(NamedTuple):
+    """Which attributes replace each other: those of one entity, aspect, group and key."""
+
+    entity_id: str
+    """The entity into which others may be merged."""
+    aspect: str
+    group_key: str
+    claim_key: str
+
+
+def names_of(reads: Reads, agent_id: str) -> list[str]:
+    """Return the canonical names of the agent's entities."""
+    return [name for (name,) in reads.rows(_NAMES, {"agent_id": agent_id})]
+
+
+def entity_named(tx: WriteTransaction, agent_id: str, canonical: str) -> EntityRow | None:
+    """Return the agent's entity with this canonical name."""
+    row = tx.one(_BY_NAME, {"agent_id": agent_id, "canonical": canonical})
+    return None if row is None else EntityRow(*row)
+
+
+def insert_entity(tx: WriteTransaction, agent_id: str, entity: EntityRow, canonical: str, now: str) -> None:
+    """Insert an entity that nothing mentions yet."""
+    row = {**entity._asdict(), "type": entity.entity_type, "canonical": canonical, "agent_id": agent_id, "now": now}
+    del row["entity_type"]
+    tx.execute(_INSERT_ENTITY, row)
+
+
+def set_type(tx: WriteTransaction, entity_id: str, entity_type: str, now: str) -> None:
+    """Say what the entity is, if nothing has said it before."""
+    tx.execute(_SET_TYPE, {"id": entity_id, "type": entity_type, "now": now})
+
+
+def count_mention(tx: WriteTransaction, entity_id: str, now: str) -> None:
+    """Count one more live memory that mentions the entity."""
+    tx.execute(_COUNT_MENTION, {"id": entity_id, "now": now})
+
+
+def add_mention(tx: WriteTransaction, mention: MentionRow) -> None:
+    """Link a live memory to the entity, once."""
+    tx.execute(_ADD_MENTION, mention._asdict())
+    if tx.changes():
+        count_mention(tx, mention.entity_id, mention.created_at)
+
+
+def upsert_aspect(
+    tx: WriteTransaction, entity_id: str, agent_id: str, name: str, canonical: str, now: str, new_id: Callable[[], str]
+) -> str:
+    """Return the id of the entity's aspect, which is inserted if it is new."""
+    aspect_id: str | None = tx.value(_ASPECT, {"entity_id": entity_id, "canonical": canonical})
+    if aspect_id is None:
+        aspect_id = new_id()
+        row = {"id": aspect_id, "entity_id": entity_id, "agent_id": agent_id, "name": name, "canonical": canonical}
+        tx.execute(_INSERT_ASPECT, {**row, "now": now})
+    return aspect_id
+
+
+def add_attribute(tx: WriteTransaction, row: AttributeRow) -> bool:
+    """Insert the attribute; return False if the memory has contributed the same one already."""
+    same = {**row._asdict(), "aspect_id": row.aspect_id or ""}
+    same |= {"group_key": row.group_key or "", "claim_key": row.claim_key or ""}
+    if tx.value(_SAME_ATTRIBUTE, same):
+        return False
+    tx.insert(ATTRIBUTES, row)
+    return True
+
+
+def state_relation(
+    tx: WriteTransaction,
+    memory_id: str,
+    ends: tuple[str, str],
+    relation: str,
+    confidence: float,
+    now: str,
+    new_id: Callable[[], str],
+) -> None:
+    """Note that the live memory states the relation from the first entity to the second, once."""
+    between = {"source": ends[0], "target": ends[1], "type": relation}
+    relation_id = tx.value(_RELATION, between)
+    if relation_id is None:
+        relation_id = new_id()
+        tx.execute(_INSERT_RELATION, {**between, "id": relation_id, "now": now})
+    stated = {"memory_id": memory_id, "relation_id": relation_id, "confidence": confidence, "now": now}
+    tx.execute(_STATE_RELATION, stated)
+    refresh_relation(tx, relation_id, now, new_id)
+
+
+def refresh_relation(tx: WriteTransaction, relation_id: str, now: str, new_id: Callable[[], str]) -> None:
+    """Set the relation's count and mean confidence by its live memories, and the dependencies that it implies.
+
+    A relation that no memory states, live or deleted, is deleted.
+    """
+    ends = tx.one(_ENDS, {"id": relation_id})
+    if ends is None:
+        return
+    stated, mentions, confidence = tx.one(_STATED, {"id": relation_id}) or (0, 0, 0.0)
+    if stated:
+        tx.execute(_SET_RELATION, {"id": relation_id, "mentions": mentions, "confidence": confidence, "now": now})
+    else:
+        tx.execute(_DELETE_RELATION, {"id": relation_id})
+    between = {"source": ends[0], "target": ends[1]}
+    strengths: dict[str, float] = {}
+    for relation, mean, count in tx.rows(_BETWEEN, between):
+        kind = dependency_type(relation)
+        strengths[kind] = max(strengths.get(kind, 0.0), dependency_strength(mean, count))
+    known = dict(tx.rows(_DEPENDENCIES, between))
+    for kind in known.keys() - strengths.keys():
+        tx.execute(_DELETE_DEPENDENCY, {**between, "type": kind})
+    for kind, strength in strengths.items():
+        if known.get(kind) != strength:
+            row = {**between, "id": new_id(), "type": kind, "strength": strength, "now": now}
+            tx.execute(_PUT_DEPENDENCY, row)
+
+
+def claims_of(tx: WriteTransaction, memory_id: str) -> list[Claim]:
+    """Return the claims that the memory makes."""
+    return [Claim(*row) for row in tx.rows(_CLAIMS_OF_MEMORY, {"memory_id": memory_id})]
+
+
+def of_claim(tx: WriteTransaction, claim: Claim) -> list[ClaimRow]:
+    """Return what memories say about the claim, by their time."""
+    return [ClaimRow(*row) for row in tx.rows(_OF_CLAIM, claim._asdict())]
+
+
+def set_status(
+    tx: WriteTransaction, attribute_id: str, status: str, now: str, *, by: str | None = None, how: str | None = None
+) -> None:
+    """Set the status of an attribute; ``by`` and ``how``: what has superseded it, and by which rule."""
+    tx.execute(_SET_STATUS, {"id": attribute_id, "status": status, "by": by, "how": how, "now": now})

@@ -1,0 +1,271 @@
+"""What a memory says about entities, written in the transaction that stores, changes, forgets or recovers the memory.
+
+With ``graph.inlineLinker: link`` a text is linked to the entities of its agent that it names; with ``create`` also to
+those that its form shows, with what it says about them. What a caller states (``structured``) is stored as it is.
+
+Source: memory-pipeline.txt "Inline Entity Linker", "Decision Auto-Protection"; knowledge-graph.txt "Graph Persistence";
+memory-api.txt "POST /api/memory/remember" (structured, createdAt); docs/decisions.md 20, 21, 73.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from signet_actors.domain.graph.candidates import clauses
+from signet_actors.domain.graph.decisions import ATTRIBUTE_IMPORTANCE, DECISION_IMPORTANCE, is_decision_content
+from signet_actors.domain.graph.names import (
+    EXTRACTED,
+    MAX_NAME_CHARS,
+    NameIndex,
+    canonical_name,
+    is_written_as,
+)
+from signet_actors.domain.graph.relation_types import relation_type
+from signet_actors.domain.normalization import collapsed
+from signet_actors.domain.written_forms import indexed_beside
+from signet_actors.operations.structured import StatedAttribute, Structured
+from signet_actors.protocol.message import Principal
+from signet_actors.store.command_context import CommandContext
+from signet_actors.store.writes import entity_mentions
+from signet_actors.store.writes import graph as rows
+from signet_actors.store.writes import hints as hint_rows
+from signet_actors.store.writes.graph import AttributeRow, Claim, EntityRow, MentionRow
+from signet_actors.store.writes.hints import HintRow
+from signet_actors.writer.commands import history
+
+LINKED: Final = 0.8
+"""Confidence of a mention that was found by the name alone."""
+STATED: Final = 1.0
+"""Confidence of what a caller states without saying how sure it is."""
+SUPERSEDED: Final = "attribute_superseded"
+_MAX_AGENTS: Final = 64
+
+
+class Contributor(NamedTuple):
+    """A live memory as the graph needs it. ``source_at`` is the time of what it says."""
+
+    id: str
+    seq: int
+    agent_id: str
+    content: str
+    source_at: str
+
+
+def link(context: CommandContext, memory: Contributor, *, structured: Structured | None = None) -> None:
+    """Add what a new memory, or the new text of a memory, contributes."""
+    config = context.config.memory.pipeline_v2.graph
+    if structured is not None:
+        state(context, memory, structured)
+    if not config.enabled:
+        return
+    if config.inline_linker == "create":
+        _create(context, memory)
+    for name, text in _found(context, memory).items():
+        # Nothing that is buffered has this name, so the rows of other memories stay in the buffer.
+        tx = context.tx_for((rows.MENTIONS, memory.id, name.id))
+        mention = MentionRow(memory.id, name.id, text, LINKED, context.now)
+        context.insert_buffer.add(rows.MENTIONS, mention, (rows.MENTIONS, memory.id, name.id))
+        rows.count_mention(tx, name.id, context.now)
+
+
+def state(context: CommandContext, memory: Contributor, structured: Structured) -> None:
+    """Store what a caller states about a live memory; what it has stated before is not stored twice."""
+    if structured.hints:
+        texts = [HintRow(memory.id, memory.seq, hint, indexed_beside(hint), context.now) for hint in structured.hints]
+        hint_rows.replace(context.tx, memory.id, texts)
+    if not context.config.memory.pipeline_v2.graph.enabled:
+        return
+    for stated in structured.entities:
+        source = mentioned(context, memory, stated.name, stated.type, STATED)
+        if stated.target is not None and stated.relationship is not None:
+            target = mentioned(context, memory, stated.target, stated.target_type, STATED)
+            relate(context, memory.id, (source, target), stated.relationship, stated.confidence)
+    claims: dict[Claim, None] = {}
+    for aspect in structured.aspects:
+        entity = mentioned(context, memory, aspect.entity, aspect.entity_type, STATED)
+        aspect_id = named_aspect(context, memory.agent_id, entity, aspect.name)
+        for attribute in aspect.attributes:
+            _add_stated(context, memory, entity, aspect_id, attribute)
+        if any(attribute.claim_key for attribute in aspect.attributes):
+            claims |= dict.fromkeys(rows.claims_of(context.tx, memory.id))
+    for claim in claims:
+        settle(context, claim)
+
+
+def gone(context: CommandContext, memory_id: str) -> None:
+    """Count the contributions of a memory no more that has just been forgotten."""
+    _set_live(context, memory_id, live=False)
+
+
+def back(context: CommandContext, memory_id: str) -> None:
+    """Count the contributions of a memory that has just been recovered."""
+    _set_live(context, memory_id, live=True)
+
+
+def relink(context: CommandContext, memory: Contributor) -> None:
+    """Replace the contributions of a live memory whose text has changed: nothing of them was said by the new text."""
+    gone(context, memory.id)
+    entity_mentions.remove(context.tx, memory.id, context.now, context.new_id, keeps_group=True)
+    link(context, memory)
+
+
+def entity_id(context: CommandContext, agent_id: str, name: str, entity_type: str | None) -> str:
+    """Return the id of the agent's entity with this name, which is inserted if there is none."""
+    canonical = canonical_name(name)
+    known = rows.entity_named(context.tx, agent_id, canonical)
+    if known is not None:
+        if entity_type is not None and known.entity_type == EXTRACTED != entity_type:
+            rows.set_type(context.tx, known.id, entity_type, context.now)
+        return known.id
+    row = EntityRow(context.new_id(), name, entity_type or EXTRACTED)
+    rows.insert_entity(context.tx, agent_id, row, canonical, context.now)
+    _names(context, agent_id).add(canonical)
+    return row.id
+
+
+def mentioned(
+    context: CommandContext, memory: Contributor, name: str, entity_type: str | None, confidence: float
+) -> str:
+    """Return the id of the entity with this name, to which the memory is now linked."""
+    name = collapsed(name)[:MAX_NAME_CHARS]
+    found = entity_id(context, memory.agent_id, name, entity_type and canonical_name(entity_type))
+    rows.add_mention(context.tx, MentionRow(memory.id, found, name, confidence, context.now))
+    return found
+
+
+def named_aspect(context: CommandContext, agent_id: str, entity: str, name: str) -> str:
+    """Return the id of the entity's aspect with this name, which is inserted if there is none."""
+    return rows.upsert_aspect(context.tx, entity, agent_id, name, canonical_name(name), context.now, context.new_id)
+
+
+def relate(
+    context: CommandContext, memory_id: str, ends: tuple[str, str], relationship: str, confidence: float | None
+) -> None:
+    """Note that the memory states a relation; one of an entity to itself says nothing and is not stored."""
+    relation = relation_type(relationship)
+    if relation and ends[0] != ends[1]:
+        sure = STATED if confidence is None else confidence
+        rows.state_relation(context.tx, memory_id, ends, relation, sure, context.now, context.new_id)
+
+
+def settle(context: CommandContext, claim: Claim) -> None:
+    """Let the newest that live memories say about the claim replace what they said before.
+
+    A constraint is replaced by another constraint only. What says the same as the newest stays active.
+    """
+    found = rows.of_claim(context.tx, claim)
+    live = [row for row in found if row.is_live]
+    newest = live[-1] if live else None
+    for row in found:
+        status, by = "superseded", None
+        if row.is_live and newest is not None:
+            replaced = row.content != newest.content and (row.kind, newest.kind) != ("constraint", "attribute")
+            status, by = ("superseded", newest.id) if replaced else ("active", None)
+        if (row.status, row.superseded_by) == (status, by):
+            continue
+        rows.set_status(context.tx, row.id, status, context.now, by=by, how=None if by is None else "claim")
+        if by is not None and row.superseded_by != by:
+            history.record(
+                context,
+                row.memory_id,
+                SUPERSEDED,
+                Principal(),
+                metadata={
+                    "old_attribute_id": row.id,
+                    "new_attribute_id": by,
+                    "aspect_id": row.aspect_id,
+                    "method": "claim",
+                    "confidence": 1.0,
+                    "reasoning": f"a newer {claim.claim_key} was stated",
+                },
+            )
+
+
+def _set_live(context: CommandContext, memory_id: str, *, live: bool) -> None:
+    if not entity_mentions.contributes(context.tx, memory_id):
+        return
+    entity_mentions.count_live(context.tx, memory_id, context.now, context.new_id, live=live)
+    for claim in rows.claims_of(context.tx, memory_id):
+        settle(context, claim)
+
+
+def _names(context: CommandContext, agent_id: str) -> NameIndex:
+    """Return the names of the agent's entities. It may have some that are gone, or were rolled back, but lacks none."""
+    known = context.row_cache.entity_names
+    names = known.get(agent_id)
+    if names is None:
+        if len(known) >= _MAX_AGENTS:
+            del known[next(iter(known))]
+        names = known[agent_id] = NameIndex(rows.names_of(context.tx, agent_id))
+    return names
+
+
+def _found(context: CommandContext, memory: Contributor) -> dict[EntityRow, str]:
+    """Return the entities that the text names and to which it is not linked yet, each with the words that name it."""
+    found: dict[EntityRow, str] = {}
+    stated = None
+    for mention in _names(context, memory.agent_id).mentions(memory.content):
+        tx = context.tx_for(("entity", memory.agent_id, mention.canonical))
+        row = rows.entity_named(tx, memory.agent_id, mention.canonical)
+        if row is None or not is_written_as(row.name, mention.text):
+            continue
+        stated = entity_mentions.entities_of(tx, memory.id) if stated is None else stated
+        if row.id not in stated:
+            found.setdefault(row, mention.text)
+    return found
+
+
+def _create(context: CommandContext, memory: Contributor) -> None:
+    """Store the entities, aspects and attributes that the form of the text shows."""
+    is_decision = is_decision_content(memory.content)
+    kind, importance = "attribute", ATTRIBUTE_IMPORTANCE
+    if is_decision:
+        kind, importance = "constraint", DECISION_IMPORTANCE
+    for clause in clauses(memory.content):
+        entities = [mentioned(context, memory, name, None, LINKED) for name in clause.names]
+        aspect_id = named_aspect(context, memory.agent_id, entities[0], clause.aspect)
+        rows.add_attribute(
+            context.tx,
+            _attribute_row(context, memory, entities[0], aspect_id)._replace(
+                content=clause.text, kind=kind, importance=importance, confidence=LINKED, source="linker"
+            ),
+        )
+
+
+def _add_stated(
+    context: CommandContext, memory: Contributor, entity: str, aspect_id: str, attribute: StatedAttribute
+) -> None:
+    protects = attribute.kind == "constraint"
+    otherwise = DECISION_IMPORTANCE if protects else ATTRIBUTE_IMPORTANCE
+    rows.add_attribute(
+        context.tx,
+        _attribute_row(context, memory, entity, aspect_id)._replace(
+            content=attribute.content,
+            kind=attribute.kind,
+            group_key=attribute.group_key,
+            claim_key=attribute.claim_key,
+            confidence=STATED if attribute.confidence is None else attribute.confidence,
+            importance=otherwise if attribute.importance is None else attribute.importance,
+        ),
+    )
+
+
+def _attribute_row(context: CommandContext, memory: Contributor, entity: str, aspect_id: str | None) -> AttributeRow:
+    """Return a new attribute of the memory without what it says."""
+    return AttributeRow(
+        id=context.new_id(),
+        entity_id=entity,
+        aspect_id=aspect_id,
+        agent_id=memory.agent_id,
+        memory_id=memory.id,
+        content="",
+        kind="attribute",
+        group_key=None,
+        claim_key=None,
+        confidence=STATED,
+        importance=ATTRIBUTE_IMPORTANCE,
+        source="structured",
+        source_at=memory.source_at,
+        created_at=context.now,
+        updated_at=context.now,
+    )
