@@ -272,7 +272,13 @@ REFUSALS = (
     refused("transcript is a number", transcript=5),
     refused("changed_by is too long", changed_by="c" * 201),
     refused("an unknown field", tagz="a"),
-    refused("structured", structured={"entities": [{"name": "Ada"}]}),
+    refused("structured is a text", structured="Ada"),
+    refused("structured is null", structured=None),
+    refused("entities is an object", structured={"entities": {"name": "Ada"}}),
+    refused(
+        "an attribute without content",
+        structured={"aspects": [{"entity": "Ada", "aspect": "role", "attributes": [{"kind": "constraint"}]}]},
+    ),
     refused("mode", mode="sync"),
 )
 
