@@ -12,6 +12,7 @@ import msgspec
 
 from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
+from signet_actors.domain.ranking.traversal import Traversal
 from signet_actors.operations.forget import ForgetCandidate
 from signet_actors.operations.memories import HistoryItem
 from signet_actors.operations.pipeline import JobReply
@@ -167,7 +168,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     ``names``: exact names of the text in which the query was found, with what each tells; a memory that has enough of
     them is relevant. ``of_long_text``: the query is a statement of a long text, which tells less than a question.
     ``is_part``: it is cut from one, so not all of its words have to be answered. ``newest_first``: of results that
-    answer equally well, the newest is the first.
+    answer equally well, the newest is the first. ``graph``: use the knowledge graph of the agent, within these limits.
     """
 
     query: str
@@ -205,6 +206,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     of_long_text: bool = False
     is_part: bool = False
     newest_first: bool = True
+    graph: Traversal | None = None
 
 
 class ListTimeline(Request[Recalled], frozen=True, tag="searcher.list_timeline"):

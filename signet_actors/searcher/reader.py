@@ -21,6 +21,7 @@ from signet_actors.searcher.coherence import EMBEDDED, OTHER, Coherence
 from signet_actors.searcher.columns import Mask, MemoryColumns
 from signet_actors.searcher.common_words import CommonWordsCache
 from signet_actors.searcher.episodes import Episodes
+from signet_actors.searcher.graph.graph_index import GraphIndex
 from signet_actors.searcher.legs.hints import HintsLeg
 from signet_actors.searcher.legs.keyword import KeywordLeg
 from signet_actors.searcher.legs.vector import VectorLeg
@@ -44,11 +45,12 @@ class Step(NamedTuple):
     flags: int  # 13 us
     places: int  # 3 us at the end of a session, 30 us between others in a session of 300,000
     coherence: int  # 9 us
+    graph: int  # 10 us
 
 
-IN_QUERY: Final = Step(vectors=1_000, codes=4_096, flags=100, places=300, coherence=512)
-BETWEEN_QUERIES: Final = Step(vectors=2_000, codes=16_384, flags=500, places=1_000, coherence=1_024)
-AT_START: Final = Step(vectors=4_000, codes=1 << 30, flags=2_000, places=2_000, coherence=8_192)
+IN_QUERY: Final = Step(vectors=1_000, codes=4_096, flags=100, places=300, coherence=512, graph=200)
+BETWEEN_QUERIES: Final = Step(vectors=2_000, codes=16_384, flags=500, places=1_000, coherence=1_024, graph=1_000)
+AT_START: Final = Step(vectors=4_000, codes=1 << 30, flags=2_000, places=2_000, coherence=8_192, graph=2_000)
 
 
 class Reader:
@@ -77,6 +79,7 @@ class Reader:
         self.flags = RowFlags(index_dir, self.columns)
         self.episodes = Episodes(self.columns)
         self.tokens = TokenSimilarity()
+        self.graph = GraphIndex()
         self.unrelated = UnrelatedCosines()
         self.change_subjects: dict[tuple[int, int, int], Subject] = {}
         self.statements: dict[tuple[int, ...], tuple[Statement, ...]] = {}
@@ -210,12 +213,13 @@ class Reader:
                 self.vector_leg(snapshot, model, dimensions)
             self._sync_legs(snapshot, step)
             self.sync_context(snapshot, step)
+            self.graph.sync(snapshot, max_rows=step.graph)
             return self.is_settled
 
     @property
     def is_settled(self) -> bool:
         """True if every cache includes all rows of the last snapshot."""
-        return self.context_complete and all(leg.settled for leg in self._legs.values())
+        return self.context_complete and self.graph.complete and all(leg.settled for leg in self._legs.values())
 
     def allowed_rows(self, snapshot: Snapshot, read: ReadScope, filters: Filters) -> Mask:
         """Return a mask of the rows that the caller may read and that pass the filters.

@@ -31,6 +31,7 @@ from signet_actors.searcher.columns import DAY_MS, Mask
 from signet_actors.searcher.episodes import NONE, positions
 from signet_actors.searcher.exact_matches import lift_exact_matches, rows_with_names
 from signet_actors.searcher.explain import Candidates, Explained, Moves, Ranking, Stages, explain
+from signet_actors.searcher.graph.stage import GraphFound, search_graph, with_structure
 from signet_actors.searcher.legs.keyword import KeywordHits
 from signet_actors.searcher.legs.vector import VectorHits, VectorLeg
 from signet_actors.searcher.own_times import newest_first, own_times
@@ -103,11 +104,15 @@ def recall(
         snapshot.check_preempted()
         sync_point("searcher.vec_done")
 
+    graph = search_graph(reader, snapshot, command, allowed)
+    if command.graph is not None:
+        watch.lap("traversal")
+
     # 4. The candidates: what the legs found, rows of the day that the query names, and in conversations the rows beside
     #    these. Every candidate gets its true strength in each leg, so that fusion compares like with like.
     reader.sync_context(snapshot)
     named = rows_with_names(reader, snapshot, command, allowed)
-    seqs, in_conversation = _candidates(reader, command, allowed, keyword_hits, vector_hits, named)
+    seqs, in_conversation = _candidates(reader, command, allowed, [keyword_hits, *vector_hits, graph], named)
     bm25 = _strengths(reader, keyword_hits, seqs)
     is_english = stop_words_of(words_of(command.query)) == STOP_WORDS
     # The better model is one of English: to it, two texts in another language are near because of that.
@@ -177,6 +182,8 @@ def recall(
         )
         scores = moves.between("episode_order", scores, episode_order.ordered(scored, near))
         watch.lap("episode_order")
+
+    scores = moves.between("traversal", scores, with_structure(graph, command.graph, seqs, scores, likely))
 
     # 9. Rerank the best by cosine, put the newest of near ties first, drop weak candidates, and move exact identifier
     #    matches to the front.
@@ -313,12 +320,11 @@ def _candidates(
     reader: Reader,
     command: Recall,
     allowed: Mask,
-    keyword_hits: KeywordHits,
-    vector_hits: Sequence[VectorHits],
+    hits: Sequence[KeywordHits | VectorHits | GraphFound],
     named: Seqs,
 ) -> tuple[Seqs, Mask]:
     """Return the candidates' ``seqs``, ascending, each once, and which of them are part of a conversation."""
-    found = [keyword_hits.seqs, named, *(hits.seqs for hits in vector_hits)]
+    found = [named, *(each.seqs for each in hits)]
     if command.near_ms is not None:
         found.append(_rows_near(reader, allowed, *command.near_ms))
     seqs = _each_once(found)

@@ -93,7 +93,7 @@ def _history(context: CommandContext, cutoff: str, limit: int) -> tuple[int, boo
 
 
 def prune_replies(context: CommandContext, cutoff_ms: int, limit: int) -> int:
-    """Delete replies stored before ``cutoff_ms``, and trim the change feed to its limit."""
+    """Delete replies stored before ``cutoff_ms``, and trim the change feeds to their limit."""
     count = request_replies.delete_before(context.tx, cutoff_ms, limit)
     purge_rows.trim_changes(context.tx, _CHANGES_KEPT, limit)
     return count

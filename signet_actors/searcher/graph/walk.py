@@ -1,0 +1,162 @@
+"""The walk from the focal entities over their aspects, and one step along their dependencies.
+
+Source: knowledge-graph.txt "Walk Algorithm"; docs/decisions.md 63.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from signet_actors.domain.ranking.traversal import MAX_BOOSTED, MAX_NEIGHBOURS, Traversal
+from signet_actors.searcher.columns import Mask, Seqs
+from signet_actors.searcher.graph.focus import Focal
+from signet_actors.searcher.graph.graph_index import CONSTRAINT, MENTION, NO_ASPECT, GraphIndex
+
+FOUND = np.dtype(
+    [
+        ("seq", "i8"),
+        ("score", "f8"),
+        ("entity", "i4"),
+        ("aspect", "i4"),
+        ("importance", "f4"),
+        ("near", "i4"),
+        ("structured", "?"),
+    ]
+)
+"""A memory that an attribute led to. ``near``: the focal entity if ``entity`` is its neighbour, else -1."""
+Found = npt.NDArray[Any]
+
+
+class Walked(NamedTuple):
+    """What a walk found.
+
+    ``found`` (type ``FOUND``): each memory once, by its best path, ascending by ``seq``. ``constraints``: those of the
+    visited entities, the most important first; a memory may occur several times. ``entities``: how many were visited.
+    """
+
+    found: Found
+    constraints: Found
+    entities: int
+    timed_out: bool
+    active_aspects: list[int]
+
+
+def walk(
+    index: GraphIndex, agent: int, focal: Sequence[Focal], allowed: Mask, limits: Traversal, is_over: Callable[[], bool]
+) -> Walked:
+    """Return the allowed memories that the focal entities and their neighbours lead to.
+
+    Each entity is visited once. What was found until ``is_over`` is returned if it says so.
+    """
+    visited = {each.entity for each in focal}
+    collected: list[tuple[Found, Any]] = []
+    timed_out = False
+    steps = [(each.entity, each.weight, -1) for each in focal]
+    for entity, weight, near in steps:
+        if timed_out := is_over():
+            break
+        collected.append(_attributes(index, entity, weight, near, allowed))
+    for entity, weight, near in [] if timed_out else _neighbours(index, agent, focal, visited, limits):
+        if timed_out := is_over():
+            break
+        collected.append(_attributes(index, entity, weight, near, allowed))
+    rows, kinds = _joined(collected)
+    limited = _limited(index, rows[(kinds != MENTION) & (rows["aspect"] != NO_ASPECT)], limits)
+    constraints = rows[kinds == CONSTRAINT]
+    constraints = constraints[np.lexsort((-constraints["seq"], -constraints["importance"]))]
+    every = np.concatenate((limited, constraints))
+    every = every[np.lexsort((-every["score"], every["seq"]))]
+    is_first = np.ones(len(every), np.bool_)
+    np.not_equal(every["seq"][1:], every["seq"][:-1], out=is_first[1:])
+    return Walked(every[is_first], constraints, len(collected), timed_out, np.unique(limited["aspect"]).tolist())
+
+
+def boosted(index: GraphIndex, agent: int, focal: Sequence[Focal], allowed: Mask, is_over: Callable[[], bool]) -> Seqs:
+    """Return at most ``MAX_BOOSTED`` allowed memories that mention the focal entities, or what these are related to.
+
+    Source: memory-system.txt "Recall"; architecture.txt "Graph boost fallback".
+    """
+    entities = dict.fromkeys(each.entity for each in focal)
+    for each in focal:
+        if is_over():
+            break
+        leaving, reaching = index.outgoing(index.relations, each.entity), index.incoming(index.relations, each.entity)
+        for other in (*leaving["target"].tolist(), *reaching["owner"].tolist()):
+            neighbour = index.resolved(other)
+            if len(entities) < len(focal) + MAX_NEIGHBOURS and index.belongs_to(neighbour, agent):
+                entities[neighbour] = None
+    found: dict[int, None] = {}
+    for entity in entities:
+        if is_over() or len(found) >= MAX_BOOSTED:
+            break
+        rows = index.contributed_to(entity)
+        owners = rows["owner"][rows["kind"] == MENTION]
+        owners = owners[owners < len(allowed)]
+        found |= dict.fromkeys(np.sort(owners[allowed[owners]])[::-1].tolist())
+    return np.array(list(found)[:MAX_BOOSTED], np.int64)
+
+
+def _attributes(index: GraphIndex, entity: int, weight: float, near: int, allowed: Mask) -> tuple[Found, Any]:
+    """Return the attributes of the entity that allowed memories state, and the kind of each."""
+    rows = index.contributed_to(entity)
+    rows = rows[rows["kind"] != MENTION]
+    rows = rows[rows["owner"] < len(allowed)]
+    rows = rows[allowed[rows["owner"]]]
+    found = np.zeros(len(rows), FOUND)
+    found["seq"], found["entity"], found["near"] = rows["owner"], entity, near
+    for name in ("aspect", "importance", "structured"):
+        found[name] = rows[name]
+    found["score"] = rows["importance"] * weight
+    return found, rows["kind"]
+
+
+def _neighbours(
+    index: GraphIndex, agent: int, focal: Sequence[Focal], visited: set[int], limits: Traversal
+) -> list[tuple[int, float, int]]:
+    """Return the entities on which the focal ones depend most, their weights, and the focal entity of each."""
+    edges = []
+    for each in focal:
+        rows = index.outgoing(index.dependencies, each.entity)
+        for target, strength in zip(rows["target"].tolist(), rows["strength"].tolist(), strict=True):
+            if strength >= limits.min_strength:
+                edges.append((-strength, each, index.resolved(target)))
+    edges.sort(key=lambda edge: (edge[0], -edge[1].weight, index.ids[edge[2]]))
+    found: list[tuple[int, float, int]] = []
+    for negative, each, neighbour in edges:
+        if len(found) >= limits.max_neighbours:
+            break
+        if neighbour not in visited and index.belongs_to(neighbour, agent):
+            visited.add(neighbour)
+            found.append((neighbour, -negative * each.weight, each.entity))
+    return found
+
+
+def _joined(collected: Sequence[tuple[Found, Any]]) -> tuple[Found, Any]:
+    if not collected:
+        return np.zeros(0, FOUND), np.zeros(0, np.int8)
+    return np.concatenate([rows for rows, _ in collected]), np.concatenate([kinds for _, kinds in collected])
+
+
+def _limited(index: GraphIndex, rows: Found, limits: Traversal) -> Found:
+    """Return of each entity the heaviest aspects, of each aspect the most important attributes, with their scores."""
+    if not len(rows):
+        return rows
+    weights = index.weights(rows["aspect"])
+    order = np.lexsort((-rows["seq"], -rows["importance"], rows["aspect"], -weights, rows["entity"]))
+    rows, weights = rows[order], weights[order]
+    position = np.arange(len(rows))
+    is_entity, is_aspect = np.ones(len(rows), np.bool_), np.ones(len(rows), np.bool_)
+    np.not_equal(rows["entity"][1:], rows["entity"][:-1], out=is_entity[1:])
+    np.not_equal(rows["aspect"][1:], rows["aspect"][:-1], out=is_aspect[1:])
+    is_aspect |= is_entity
+    aspects: Seqs = np.cumsum(is_aspect)
+    of_entity: Seqs = aspects - np.maximum.accumulate(np.where(is_entity, aspects, 0))
+    of_aspect = position - np.maximum.accumulate(np.where(is_aspect, position, 0))
+    kept = (of_entity < limits.max_aspects) & (of_aspect < limits.max_attributes)
+    rows["score"] *= weights
+    limited: Found = rows[kept]
+    return limited
