@@ -21,6 +21,7 @@ from signet_actors.operations.operation import BY_ALL, EXAMPLE_MEMORY, Effect, O
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.remember import RowKey
 from signet_actors.operations.request_fields import AgentFields, Importance, LongText
+from signet_actors.operations.structured import Structured, StructuredField
 
 FORMAT = "signet-memories"
 FORMAT_VERSION = 1
@@ -99,7 +100,8 @@ def _line_time(given: types.Given, time: Mapping[str, Any]) -> LineTime:
 class MemoryLine(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """One live memory with everything that an import restores. Absent fields have their defaults.
 
-    Times are ISO 8601; ``content_at`` is that of the last edit of the content. ``id`` is kept if it is a UUID that is
+    Times are ISO 8601; ``content_at`` is that of the last edit of the content. ``structured`` is what the memory
+    contributes to the graph of its agent. ``id`` is kept if it is a UUID that is
     not in use; ``agent_id`` is the owner of the memory.
     """
 
@@ -127,6 +129,7 @@ class MemoryLine(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     access_count: Annotated[int, WholeNumber()] = 0
     injected_count: Annotated[int, WholeNumber()] = 0
     last_accessed: Annotated[str, types.Timestamp(past=True)] | None = None
+    structured: Annotated[Structured, StructuredField()] | None = None
     times: Annotated[list[LineTime], LineTimes()] = msgspec.field(default_factory=list)
 
 

@@ -1,6 +1,6 @@
 """What a caller states of the knowledge graph with a memory: the field ``structured`` of remember.
 
-Source: memory-api.txt "POST /api/memory/remember" (structured); docs/decisions.md 73.
+Source: memory-api.txt "POST /api/memory/remember" (structured); docs/decisions.md 67.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Name = Annotated[str, Text(secret=SecretRule.REFUSE)]
 Kind = Literal["attribute", "constraint"]
 
 
-class StatedEntity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class StatedEntity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """An entity; with ``relationship`` and ``target``, what it is to another one. ``confidence``: of that relation."""
 
     name: Name
@@ -43,7 +43,7 @@ class StatedEntity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     confidence: Annotated[float | None, FieldType()] = None
 
 
-class StatedAttribute(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class StatedAttribute(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """A fact or a rule about an entity. A later one with the same ``claim_key`` in its group replaces it."""
 
     content: Stated
@@ -54,7 +54,7 @@ class StatedAttribute(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     importance: Annotated[float | None, FieldType()] = None
 
 
-class StatedAspect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class StatedAspect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """A side of an entity, and what is said about it."""
 
     entity: Name
@@ -63,7 +63,7 @@ class StatedAspect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     attributes: Annotated[tuple[StatedAttribute, ...], FieldType()] = ()
 
 
-class Structured(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Structured(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """Everything that a caller states. ``hints`` are questions that the memory answers."""
 
     entities: Annotated[tuple[StatedEntity, ...], FieldType()] = ()
@@ -158,8 +158,8 @@ class _Object:
     def entity(self) -> StatedEntity:
         is_triple = any(self._value.get(name) is not None for name in ("source", "relationship", "target"))
         return StatedEntity(
-            name=self._name("source") if is_triple else self._name("name"),
-            type=self._optional("sourceType", "source_type") if is_triple else self._optional("type"),
+            name=self._name("source", "name") if is_triple else self._name("name"),
+            type=self._optional(*(("sourceType", "source_type") if is_triple else ()), "type"),
             relationship=self._required("relationship", most=MAX_NAME_CHARS) if is_triple else None,
             target=self._name("target") if is_triple else None,
             target_type=self._optional("targetType", "target_type") if is_triple else None,

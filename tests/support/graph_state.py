@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from typing import Any, NamedTuple
 
 from signet_actors.domain.graph.relation_types import dependency_strength, dependency_type
@@ -17,14 +18,14 @@ class Graph(NamedTuple):
     attributes: list[tuple[str, str, str, str]]
 
 
-def stored_graph(connection: Any) -> Graph:
-    """Return the graph of live memories as it is stored."""
-    rows = connection.execute
+def stored_graph(connection: Any, agent_id: str = "default") -> Graph:
+    """Return the graph of the agent's live memories as it is stored."""
+    rows = partial(_of_agent, connection, agent_id)
     entities = {
         (agent, name): mentions
         for agent, name, mentions in rows(
             "SELECT agent_id, canonical_name, mentions FROM entities"
-            " WHERE entity_type <> 'chunk_group' AND mentions > 0"
+            " WHERE entity_type <> 'chunk_group' AND mentions > 0 AND agent_id = :agent"
         )
     }
     relations = {
@@ -32,7 +33,7 @@ def stored_graph(connection: Any) -> Graph:
         for source, kind, target, mentions, confidence in rows(
             "SELECT s.canonical_name, r.relation_type, t.canonical_name, r.mentions, r.confidence FROM relations r"
             " JOIN entities s ON s.id = r.source_entity_id JOIN entities t ON t.id = r.target_entity_id"
-            " WHERE r.mentions > 0"
+            " WHERE r.mentions > 0 AND s.agent_id = :agent"
         )
     }
     dependencies = {
@@ -40,30 +41,32 @@ def stored_graph(connection: Any) -> Graph:
         for source, kind, target, strength in rows(
             "SELECT s.canonical_name, d.dependency_type, t.canonical_name, d.strength FROM entity_dependencies d"
             " JOIN entities s ON s.id = d.source_entity_id JOIN entities t ON t.id = d.target_entity_id"
+            " WHERE s.agent_id = :agent"
         )
     }
-    return Graph(entities, relations, dependencies, attributes_with(connection, "active"))
+    return Graph(entities, relations, dependencies, attributes_with(connection, "active", agent_id))
 
 
-def attributes_with(connection: Any, status: str) -> list[tuple[str, str, str, str]]:
+def attributes_with(connection: Any, status: str, agent_id: str = "default") -> list[tuple[str, str, str, str]]:
     """Return entity, aspect, content and memory of the attributes with this status, in order."""
     return sorted(
         connection.execute(
             "SELECT e.canonical_name, coalesce(p.canonical_name, ''), a.content, a.memory_id FROM entity_attributes a"
             " JOIN entities e ON e.id = a.entity_id LEFT JOIN entity_aspects p ON p.id = a.aspect_id"
-            " WHERE a.status = ?",
-            (status,),
+            " WHERE a.status = ? AND a.agent_id = ?",
+            (status, agent_id),
         )
     )
 
 
-def graph_of_contributions(connection: Any) -> Graph:
-    """Return the graph as the contributions of live memories imply it."""
-    rows = connection.execute
+def graph_of_contributions(connection: Any, agent_id: str = "default") -> Graph:
+    """Return the graph as the contributions of the agent's live memories imply it."""
+    rows = partial(_of_agent, connection, agent_id)
     mentions: dict[tuple[str, str], int] = defaultdict(int)
     for agent, name in rows(
         "SELECT e.agent_id, e.canonical_name FROM memory_entity_mentions x JOIN entities e ON e.id = x.entity_id"
         " JOIN memories m ON m.id = x.memory_id WHERE m.is_deleted = 0 AND e.entity_type <> 'chunk_group'"
+        " AND e.agent_id = :agent"
     ):
         mentions[agent, name] += 1
     stated: dict[tuple[str, str, str], list[float]] = defaultdict(list)
@@ -71,6 +74,7 @@ def graph_of_contributions(connection: Any) -> Graph:
         "SELECT s.canonical_name, r.relation_type, t.canonical_name, x.confidence FROM memory_relation_mentions x"
         " JOIN relations r ON r.id = x.relation_id JOIN entities s ON s.id = r.source_entity_id"
         " JOIN entities t ON t.id = r.target_entity_id JOIN memories m ON m.id = x.memory_id WHERE m.is_deleted = 0"
+        " AND s.agent_id = :agent"
     ):
         stated[source, kind, target].append(confidence)
     relations = {key: (len(found), round(sum(found) / len(found), 9)) for key, found in stated.items()}
@@ -83,7 +87,7 @@ def graph_of_contributions(connection: Any) -> Graph:
         "SELECT e.canonical_name, coalesce(p.canonical_name, ''), a.content, a.memory_id, a.kind, a.group_key,"
         " a.claim_key, coalesce(e.merged_into, e.id) FROM entity_attributes a JOIN entities e ON e.id = a.entity_id"
         " LEFT JOIN entity_aspects p ON p.id = a.aspect_id JOIN memories m ON m.id = a.memory_id"
-        " WHERE m.is_deleted = 0 AND a.status <> 'deleted' ORDER BY a.source_at, a.seq"
+        " WHERE m.is_deleted = 0 AND a.status <> 'deleted' AND a.agent_id = :agent ORDER BY a.source_at, a.seq"
     ):
         claims[(row[7], row[1], row[5], row[6]) if row[6] is not None else ("alone", *row)].append(row)
     active = []
@@ -93,6 +97,10 @@ def graph_of_contributions(connection: Any) -> Graph:
             tuple(row[:4]) for row in said if row[2] == newest[2] or (row[4], newest[4]) == ("constraint", "attribute")
         ]
     return Graph(dict(mentions), relations, dependencies, sorted(active))
+
+
+def _of_agent(connection: Any, agent_id: str, sql: str) -> Any:
+    return connection.execute(sql, {"agent": agent_id})
 
 
 def orphans(connection: Any) -> list[str]:

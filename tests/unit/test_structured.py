@@ -1,6 +1,6 @@
 """Reading ``structured`` of a remember: its forms, its bounds, and the path of what is wrong.
 
-Source: docs/decisions.md 73.
+Source: docs/decisions.md 67.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which dependency between two entities a stated relation implies.
 
-Source: knowledge-graph.txt "Entity Dependencies"; docs/decisions.md 64.
+Source: knowledge-graph.txt "Entity Dependencies"; docs/decisions.md 68.
 """
 
 from __future__ import annotations

@@ -135,7 +135,8 @@ class _Schemas:
         described = list(dict.fromkeys(inner for request in requests for inner in inner_structs(request)))
         replies = [Problem, *_reply_types(operations)]
         types = list(dict.fromkeys(kind for body in [*described, *replies] for kind in _alternatives(body)))
-        schemas, self.components = msgspec.json.schema_components(types, ref_template=REF)
+        schemas, components = msgspec.json.schema_components(types, ref_template=REF)
+        self.components: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(components))  # tuples become arrays
         self._of = dict(zip(types, schemas, strict=True))
         for kind in described:
             self.components[kind.__name__]["properties"] = nullable_schemas(kind)

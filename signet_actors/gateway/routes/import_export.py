@@ -304,6 +304,7 @@ def _line(call: Call[Any], number: int, body: Mapping[str, Any], redactor: _Batc
         session_bound=fields.id is not None,
         created_at=fields.created_at,
         temporal=tuple(TemporalEdge(facet=time.facet, start=time.start, end=time.end) for time in fields.times),
+        structured=fields.structured,
     )
     # A line with an id was one row in the store that exported it: keep it as one row.
     chunks = chunks_of(content, state.config.memory.pipeline_v2.guardrails) if fields.id is None else ()

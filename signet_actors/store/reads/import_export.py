@@ -9,9 +9,10 @@ from signet_actors.operations.import_export import LineTime, MemoryLine
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope
+from signet_actors.store.reads import graph_contributions
 from signet_actors.store.rows import decode_tags
 
-_STORED = MemoryLine.__struct_fields__[:-1]
+_STORED = MemoryLine.__struct_fields__[:-2]
 _TYPE_INFERRED = f"m.type IN {CONSTRAINT_TYPES} AND m.type_source IS DISTINCT FROM 'named'"
 _COLUMNS = ", ".join(_TYPE_INFERRED if name == "type_inferred" else f"m.{name}" for name in ("seq", *_STORED))
 _TAGS_AT, _FLAGS_AT = _STORED.index("tags"), (_STORED.index("pinned"), _STORED.index("type_inferred"))
@@ -38,8 +39,9 @@ def lines_after(snapshot: Snapshot, read: ReadScope, after: int, limit: int) -> 
         if not rows:
             return
         times = _times(snapshot, [row[2] for row in rows])
+        stated = graph_contributions.stated(snapshot, read.agent_id, [row[2] for row in rows])
         for row in rows:
-            columns = [*row[1:], times.get(row[2], [])]
+            columns = [*row[1:], stated.get(row[2]), times.get(row[2], [])]
             columns[_TAGS_AT] = decode_tags(columns[_TAGS_AT])
             for at in _FLAGS_AT:
                 columns[at] = bool(columns[at])

@@ -3,7 +3,7 @@
 A memory contributes mentions, relations that it states, and attributes. ``entities.mentions``, the counts of relations
 and the dependencies follow from the contributions of live memories; ``entity_mentions`` removes contributions.
 
-Source: knowledge-graph.txt "Graph Persistence"; architecture.txt "Database Schema"; docs/decisions.md 62, 64.
+Source: knowledge-graph.txt "Graph Persistence"; architecture.txt "Database Schema"; docs/decisions.md 68.
 """
 
 from __future__ import annotations

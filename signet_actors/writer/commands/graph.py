@@ -4,7 +4,7 @@ With ``graph.inlineLinker: link`` a text is linked to the entities of its agent 
 those that its form shows, with what it says about them. What a caller states (``structured``) is stored as it is.
 
 Source: memory-pipeline.txt "Inline Entity Linker", "Decision Auto-Protection"; knowledge-graph.txt "Graph Persistence";
-memory-api.txt "POST /api/memory/remember" (structured, createdAt); docs/decisions.md 20, 21, 73.
+memory-api.txt "POST /api/memory/remember" (structured, createdAt); docs/decisions.md 20, 21, 67.
 """
 
 from __future__ import annotations

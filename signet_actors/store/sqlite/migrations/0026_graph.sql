@@ -1,5 +1,5 @@
 -- The knowledge graph: what memories say about entities, arranged by aspects. Each row belongs to one agent.
--- Source: knowledge-graph.txt "Data Model"; architecture.txt "Database Schema"; docs/decisions.md 62, 64.
+-- Source: knowledge-graph.txt "Data Model"; architecture.txt "Database Schema"; docs/decisions.md 68.
 --
 -- What a memory contributes is one row of it each (a mention, a relation that it states, an attribute). Counts, strengths
 -- and the status of attributes follow from the rows of live memories, so that a memory that goes or comes back leaves
@@ -96,7 +96,7 @@ CREATE TABLE entity_communities (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX idx_entity_communities_agent ON entity_communities (agent_id);
 
--- Pins are entities.pinned and pinned_at; this table has what lowers or raises an entity in traversal (decision 62).
+-- Pins are entities.pinned and pinned_at; this table has what lowers or raises an entity in traversal.
 CREATE TABLE entity_pinning (
     entity_id       TEXT PRIMARY KEY REFERENCES entities (id) ON DELETE CASCADE,
     pin_type        TEXT NOT NULL CHECK (pin_type IN ('pin', 'suppress')),
