@@ -8,7 +8,7 @@ Source: knowledge-graph.txt "Graph Persistence"; architecture.txt "Database Sche
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from signet_actors.domain.graph.names import CHUNK_GROUP, EXTRACTED
@@ -77,7 +77,8 @@ _NAMES: Final = (
     f"SELECT e.canonical_name FROM entities e WHERE e.agent_id = :agent_id AND e.entity_type <> '{CHUNK_GROUP}'"
 )
 _BY_NAME: Final = (
-    "SELECT e.id, e.name, e.entity_type FROM entities e WHERE e.agent_id = :agent_id AND e.canonical_name = :canonical"
+    "SELECT e.canonical_name, e.id, e.name, e.entity_type FROM entities e"
+    " WHERE e.agent_id = :agent_id AND e.canonical_name IN ({})"
 )
 _INSERT_ENTITY: Final = (
     "INSERT INTO entities (id, name, canonical_name, entity_type, agent_id, mentions, created_at, updated_at)"
@@ -86,7 +87,7 @@ _INSERT_ENTITY: Final = (
 _SET_TYPE: Final = (
     f"UPDATE entities SET entity_type = :type, updated_at = :now WHERE id = :id AND entity_type = '{EXTRACTED}'"
 )
-_COUNT_MENTION: Final = "UPDATE entities SET mentions = mentions + 1, updated_at = :now WHERE id = :id"
+_COUNT_MENTIONS: Final = "UPDATE entities SET mentions = mentions + 1, updated_at = :now WHERE id IN ({})"
 _ADD_MENTION: Final = (
     "INSERT INTO memory_entity_mentions (memory_id, entity_id, mention_text, confidence, created_at)"
     " VALUES (:memory_id, :entity_id, :mention_text, :confidence, :created_at)"
@@ -177,10 +178,11 @@ def names_of(reads: Reads, agent_id: str) -> list[str]:
     return [name for (name,) in reads.rows(_NAMES, {"agent_id": agent_id})]
 
 
-def entity_named(tx: WriteTransaction, agent_id: str, canonical: str) -> EntityRow | None:
-    """Return the agent's entity with this canonical name."""
-    row = tx.one(_BY_NAME, {"agent_id": agent_id, "canonical": canonical})
-    return None if row is None else EntityRow(*row)
+def entities_named(tx: WriteTransaction, agent_id: str, canonical: Sequence[str]) -> dict[str, EntityRow]:
+    """Return those of the agent's entities that have one of these canonical names, by the name."""
+    names = {"agent_id": agent_id, "names": tx.dialect.listed(canonical)}
+    found = tx.rows(_BY_NAME.format(tx.dialect.members("names")), names)
+    return {name: EntityRow(*row) for name, *row in found}
 
 
 def insert_entity(tx: WriteTransaction, agent_id: str, entity: EntityRow, canonical: str, now: str) -> None:
@@ -195,16 +197,16 @@ def set_type(tx: WriteTransaction, entity_id: str, entity_type: str, now: str) -
     tx.execute(_SET_TYPE, {"id": entity_id, "type": entity_type, "now": now})
 
 
-def count_mention(tx: WriteTransaction, entity_id: str, now: str) -> None:
-    """Count one more live memory that mentions the entity."""
-    tx.execute(_COUNT_MENTION, {"id": entity_id, "now": now})
+def count_mentions(tx: WriteTransaction, ids: Sequence[str], now: str) -> None:
+    """Count one more live memory that mentions each of the entities."""
+    tx.execute(_COUNT_MENTIONS.format(tx.dialect.members("ids")), {"ids": tx.dialect.listed(ids), "now": now})
 
 
 def add_mention(tx: WriteTransaction, mention: MentionRow) -> None:
     """Link a live memory to the entity, once."""
     tx.execute(_ADD_MENTION, mention._asdict())
     if tx.changes():
-        count_mention(tx, mention.entity_id, mention.created_at)
+        count_mentions(tx, [mention.entity_id], mention.created_at)
 
 
 def upsert_aspect(

@@ -46,6 +46,9 @@ def remember(context: CommandContext, command: RememberChunks) -> ChunksRemember
     known = () if found is None else (found.id,) if isinstance(found, Remembered) else found.ids
     memory_changes.replace_summary(context, memory, command.principal, known)
     if found is not None:
+        first = None if memory.structured is None else memory_rows.by_id(context.tx, next(iter(known)))
+        if first is not None:
+            memories.state_again(context, first, memory)
         return found
     vectors: Sequence[Vector | None] = command.vectors or [None] * len(command.chunks)
     chunks = list(zip(command.chunks, vectors, strict=True))

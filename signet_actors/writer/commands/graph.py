@@ -39,6 +39,8 @@ STATED: Final = 1.0
 """Confidence of what a caller states without saying how sure it is."""
 SUPERSEDED: Final = "attribute_superseded"
 _MAX_AGENTS: Final = 64
+_NOT_BUFFERED: Final = ("entities",)
+"""Entities and their counts are never in the insert buffer, so rows of other memories stay there."""
 
 
 class Contributor(NamedTuple):
@@ -60,12 +62,15 @@ def link(context: CommandContext, memory: Contributor, *, structured: Structured
         return
     if config.inline_linker == "create":
         _create(context, memory)
-    for name, text in _found(context, memory).items():
-        # Nothing that is buffered has this name, so the rows of other memories stay in the buffer.
-        tx = context.tx_for((rows.MENTIONS, memory.id, name.id))
-        mention = MentionRow(memory.id, name.id, text, LINKED, context.now)
-        context.insert_buffer.add(rows.MENTIONS, mention, (rows.MENTIONS, memory.id, name.id))
-        rows.count_mention(tx, name.id, context.now)
+    tx = context.tx_for(_NOT_BUFFERED)
+    found = _found(context, memory)
+    if found and (structured is not None or config.inline_linker == "create"):
+        known = entity_mentions.entities_of(tx, memory.id)
+        found = {entity: text for entity, text in found.items() if entity not in known}
+    for entity, text in found.items():
+        context.insert_buffer.add(rows.MENTIONS, MentionRow(memory.id, entity, text, LINKED, context.now))
+    if found:
+        rows.count_mentions(tx, list(found), context.now)
 
 
 def state(context: CommandContext, memory: Contributor, structured: Structured) -> None:
@@ -112,7 +117,7 @@ def relink(context: CommandContext, memory: Contributor) -> None:
 def entity_id(context: CommandContext, agent_id: str, name: str, entity_type: str | None) -> str:
     """Return the id of the agent's entity with this name, which is inserted if there is none."""
     canonical = canonical_name(name)
-    known = rows.entity_named(context.tx, agent_id, canonical)
+    known = rows.entities_named(context.tx, agent_id, [canonical]).get(canonical)
     if known is not None:
         if entity_type is not None and known.entity_type == EXTRACTED != entity_type:
             rows.set_type(context.tx, known.id, entity_type, context.now)
@@ -176,7 +181,7 @@ def settle(context: CommandContext, claim: Claim) -> None:
                     "aspect_id": row.aspect_id,
                     "method": "claim",
                     "confidence": 1.0,
-                    "reasoning": f"a newer {claim.claim_key} was stated",
+                    "reasoning": "a newer statement of the same claim",
                 },
             )
 
@@ -200,18 +205,18 @@ def _names(context: CommandContext, agent_id: str) -> NameIndex:
     return names
 
 
-def _found(context: CommandContext, memory: Contributor) -> dict[EntityRow, str]:
-    """Return the entities that the text names and to which it is not linked yet, each with the words that name it."""
-    found: dict[EntityRow, str] = {}
-    stated = None
-    for mention in _names(context, memory.agent_id).mentions(memory.content):
-        tx = context.tx_for(("entity", memory.agent_id, mention.canonical))
-        row = rows.entity_named(tx, memory.agent_id, mention.canonical)
-        if row is None or not is_written_as(row.name, mention.text):
-            continue
-        stated = entity_mentions.entities_of(tx, memory.id) if stated is None else stated
-        if row.id not in stated:
-            found.setdefault(row, mention.text)
+def _found(context: CommandContext, memory: Contributor) -> dict[str, str]:
+    """Return the ids of the entities that the text names, each with the words that name it."""
+    mentions = list(_names(context, memory.agent_id).mentions(memory.content))
+    if not mentions:
+        return {}
+    names = list(dict.fromkeys(mention.canonical for mention in mentions))
+    known = rows.entities_named(context.tx_for(_NOT_BUFFERED), memory.agent_id, names)
+    found: dict[str, str] = {}
+    for mention in mentions:
+        row = known.get(mention.canonical)
+        if row is not None and is_written_as(row.name, mention.text):
+            found.setdefault(row.id, mention.text)
     return found
 
 

@@ -55,14 +55,18 @@ def remember(
         if DERIVED in {existing.who, existing.updated_by} and not existing.is_deleted:
             # The caller is told that the text is stored, so undoing the run that wrote it must not remove it.
             history.record(context, existing.id, "none", principal, reason=REMEMBERED_AGAIN)
-        if memory.structured is not None and not existing.is_deleted:
-            said_at = memory.created_at or context.now
-            contributor = Contributor(existing.id, existing.seq, memory.agent_id, memory.content, said_at)
-            graph.state(context, contributor, memory.structured)
+        state_again(context, existing, memory)
         return deduplicated(context, existing, memory, digest)
     if memory.agent_id not in context.row_cache.agents:
         agents.register(context, memory.agent_id)
     return insert(context, memory, principal, digest, import_line)
+
+
+def state_again(context: CommandContext, row: StoredRow, memory: NewMemory) -> None:
+    """Store what a caller states with a memory that is stored already, in ``row``."""
+    if memory.structured is not None and not row.is_deleted:
+        said_at = memory.created_at or context.now
+        graph.state(context, Contributor(row.id, row.seq, memory.agent_id, row.content, said_at), memory.structured)
 
 
 def insert(
