@@ -21,6 +21,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         'signet recall "which editor does the user like?"',
         "signet recall deployments --since yesterday -n 5",
         "signet recall 'duplicate SKUs' --turns",
+        "signet recall 'how is the shop deployed?' --aggregate",
     ),
     "search": ("signet search vim keybindings", "signet search --expression 'deploy* NOT friday'"),
     "list": ("signet list -n 5", "signet list --tags ops --since 'last week'", "signet list --deleted"),

@@ -23,6 +23,10 @@ from signet_actors.cli.tables import print_fields, print_wrapped
 RECALL: Final = "/api/memory/recall"
 MOST_ROWS: Final = 100
 LEAD: Final = "temporal_start_at"
+_NO_ANSWER: Final = {
+    "router_unavailable": "No language model can be asked now: `signet providers` says why.",
+    "synthesis_failed": "The language model gave no answer from what was found. Try again, or without --aggregate.",
+}
 MORE: Final = "; there may be more (-n)"
 
 
@@ -35,6 +39,11 @@ MORE: Final = "; there may be more (-n)"
 @click.option("--min-relevance", type=click.FloatRange(0, 1), help="Drop results below this relevance.")
 @click.option("--all", "everything", is_flag=True, help="Show also results below relevance 0.5 on a terminal.")
 @click.option("--turns", is_flag=True, help="Only what was said in past sessions.")
+@click.option("--aggregate", is_flag=True, help="One answer that a language model makes from the memories.")
+@click.option(
+    "--budget", type=click.Choice(("small", "medium", "large")), help="Of --aggregate: at most 3, 5, 8 searches."
+)
+@click.option("--no-save", is_flag=True, help="Do not store the answer of --aggregate.")
 @click.option("--explain", is_flag=True, default=None, help="Tell how the score of each result came about.")
 @click.option("--explain-id", metavar="ID", help="Tell why the memory with this id is there or not.")
 def recall(
@@ -45,6 +54,9 @@ def recall(
     everything: bool,
     turns: bool,
     explain_id: str | None,
+    aggregate: bool,
+    budget: str | None,
+    no_save: bool,
     **given: Any,
 ) -> None:
     """Find memories that answer a question.
@@ -61,12 +73,18 @@ def recall(
     asked = {"query": " ".join(query), "limit": limit, **only, **given, "explainId": explain_id}
     if turns:
         asked["type"] = TURN
+    if aggregate:
+        asked |= {"aggregate": True, "aggregateBudget": budget, "saveAggregate": not no_save}
+    elif budget or no_save:
+        raise click.UsageError("--budget and --no-save need --aggregate")
     answer = client.ask(RECALL, asked)
     results = answer.records("results")
     if invocation.has_printed(answer):
         return
     explained = answer.body.get("explained")
-    if not results:
+    if aggregate and (not results or on_terminal()):
+        _print_aggregate(answer)
+    elif not results:
         print_message("Nothing found.")
     elif given["explain"]:
         print_explained_results(results)
@@ -83,6 +101,18 @@ def recall(
             _print_found(answer, " ".join(query), limit, everything=is_all)
     if explained:
         print_explained_id(explained)
+
+
+def _print_aggregate(answer: DaemonReply) -> None:
+    """Print an answer that was made from several memories, and which they are; or why there is none."""
+    ended = answer.body.get("aggregate") or {}
+    for row in answer.records("results"):
+        print_wrapped(str(row.get("content")))
+        sources = short_ids([{"id": source} for source in ended.get("sourceMemoryIds") or []])
+        saved = f"; saved as {short_ids([row])[0]}" if ended.get("saved") else ""
+        print_message(f"made from {', '.join(sources)}{saved}")
+        return
+    print_message(_NO_ANSWER.get(str(ended.get("stoppedReason")), "Nothing found."))
 
 
 def _print_found(answer: DaemonReply, query: str, limit: int, *, everything: bool) -> None:

@@ -33,6 +33,8 @@ Source: docs/compatibility.md "Reading memories".
 
 DERIVED: Final = "pipeline-v2"
 """``source_type`` and ``who`` of a memory that the pipeline created: nothing is extracted from it again."""
+AGGREGATE: Final = "aggregate-recall"
+"""``source_type`` and ``who`` of the answer of an aggregate recall: nothing is made from it, except its vector."""
 CHUNK: Final = "chunk"
 """``source_type`` of a chunk of a long text."""
 COMPACTION: Final = "compaction"

@@ -9,7 +9,7 @@ Source: docs/decisions.md 14 and 18; architecture.txt "Provider tracker"; docs/c
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -94,3 +94,30 @@ class ModelState(msgspec.Struct, frozen=True):
     selection: Selection
     report: ProviderReport | None
     limits: DailyLimits | None = None
+
+
+class UsageStage(msgspec.Struct, frozen=True, rename="camel"):
+    """What one call of the model used; null where its provider does not report it. ``targetRef``: provider/model."""
+
+    name: Literal["planning", "synthesis"]
+    target_ref: str | None = None
+    attempt_count: int = 1
+    fallback_count: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_creation_tokens: int | None = None
+    total_cost: float | None = None
+    total_duration_ms: int | None = None
+
+
+class AggregateUsage(msgspec.Struct, frozen=True, rename="camel"):
+    """What the calls of the model used together, costs in US dollars; null if one of them does not report it."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_creation_tokens: int | None
+    total_cost: float | None
+    total_duration_ms: int | None
+    stages: list[UsageStage]

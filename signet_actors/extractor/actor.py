@@ -15,21 +15,24 @@ from typing import Final, assert_never
 import msgspec
 
 from signet_actors.config.schema import Config
-from signet_actors.domain.extraction.answers import SUMMARY
+from signet_actors.domain.extraction.answers import AGGREGATE, QUERIES, SUMMARY, AnswerFormat
 from signet_actors.domain.extraction.summary_card import parse_summary
 from signet_actors.domain.jobs import PoisonJobs
-from signet_actors.errors import Busy, Unavailable
+from signet_actors.domain.providers import UsageStage
+from signet_actors.errors import Busy, ProviderError, Unavailable
 from signet_actors.extractor.job_runner import JobRunner
 from signet_actors.extractor.jobs import JOB_KINDS
 from signet_actors.extractor.jobs.embed import Embed
-from signet_actors.extractor.prompts import summary_prompt
+from signet_actors.extractor.prompts import recall_answer_prompt, recall_plan_prompt, summary_prompt
 from signet_actors.extractor.resources import Resources, extraction_config
 from signet_actors.extractor.second_vectors import SecondVectors
 from signet_actors.extractor.synthesis import SynthesisModel
+from signet_actors.features.aggregate_recall.rules import parse_answer, parse_plan
 from signet_actors.protocol import extractor as messages
 from signet_actors.protocol.decider import DeciderReply
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.writer import WriterReply
+from signet_actors.providers.llm.provider import Generated
 from signet_actors.providers.llm.provider_manager import ProviderManager
 from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.processes.async_actor import AsyncActor
@@ -124,6 +127,8 @@ class Extractor:
                 return await self._embed.stored(versions, wait_ms)
             case messages.Summarize() as asked:
                 return await self._summaries.of(asked, incoming.header)
+            case messages.AskAggregate() as asked:
+                return await self._summaries.aggregate(asked, incoming.header)
             case messages.Synthesize() as asked:
                 return await self._synthesis.of(asked, incoming.header)
             case messages.GetExtractorStatus():
@@ -139,12 +144,15 @@ class Extractor:
                 assert_never(incoming.body)
 
 
-MAX_CONCURRENT: Final = 8
+MAX_CONCURRENT: Final = 12
 _MAX_TOKENS: Final = 400
+_MAX_ANSWER_TOKENS: Final = 800
+_REPLY_S: Final = 0.1
+"""The part of the caller's time that is left for the reply, which tells that a call was made."""
 
 
 class Summaries:
-    """Makes summaries of recall results while the caller waits, and stores nothing.
+    """Makes summaries of recall results, and answers from them, while the caller waits, and stores nothing.
 
     They are counted in this process: ``made``, ``empty`` (the model gave none), ``late``.
 
@@ -165,26 +173,62 @@ class Summaries:
         cancelled at the caller's deadline is not a failure of the provider, so slow summaries never open the circuit
         that extraction depends on.
         """
-        if self._waiting >= MAX_CONCURRENT:
-            raise Busy("too many recalls are already waiting for a summary")
-        resources = self._resources
-        prompt = summary_prompt(asked.query, asked.texts, resources.rng)
-        left_s = (header.deadline_ns - resources.actor.clock.monotonic_ns()) / 1e9
-        self._waiting += 1
+        prompt = summary_prompt(asked.query, asked.texts, self._resources.rng)
         try:
-            async with asyncio.timeout(max(0.0, left_s)):
-                answer = await resources.model.generate(
-                    prompt,
-                    timeout_ms=resources.pipeline.extraction.timeout_ms,
-                    max_tokens=_MAX_TOKENS,
-                    answer=SUMMARY,
-                )
+            answer = await self._generate(prompt, SUMMARY, _MAX_TOKENS, self._left_s(header))
         except TimeoutError as error:
             self.late += 1
             raise Unavailable("the summary was not ready in time") from error
-        finally:
-            self._waiting -= 1
         summary = parse_summary(answer.text)
         self.made += summary is not None
         self.empty += summary is None
-        return messages.Summarized(summary, resources.model.model)
+        return messages.Summarized(summary, self._resources.model.model)
+
+    async def aggregate(self, asked: messages.AskAggregate, header: Header) -> messages.AggregateAnswered:
+        """Return what the model says, and what the call used. Raises Busy."""
+        resources, plans = self._resources, asked.stage == "planning"
+        usage = UsageStage(asked.stage, f"{resources.model.name}/{resources.model.model}")
+        began_ns = resources.actor.clock.monotonic_ns()
+        if plans:
+            prompt = recall_plan_prompt(asked.query, asked.texts, asked.most, resources.rng)
+        else:
+            prompt = recall_answer_prompt(asked.query, asked.texts, resources.rng)
+        wanted, max_tokens = (QUERIES, _MAX_TOKENS) if plans else (AGGREGATE, _MAX_ANSWER_TOKENS)
+        try:
+            answer = await self._generate(prompt, wanted, max_tokens, self._left_s(header) - _REPLY_S)
+        except TimeoutError:
+            return messages.AggregateAnswered(usage)
+        except ProviderError as error:
+            return messages.AggregateAnswered(usage if error.costs_attempt else None)
+        used = answer.reported
+        usage = msgspec.structs.replace(
+            usage,
+            input_tokens=used.tokens_in,
+            output_tokens=used.tokens_out,
+            cache_read_tokens=used.cache_read_tokens,
+            total_cost=None if used.cost_microusd is None else used.cost_microusd / 1e6,
+            total_duration_ms=(resources.actor.clock.monotonic_ns() - began_ns) // 1_000_000,
+        )
+        if plans:
+            return messages.AggregateAnswered(usage, queries=parse_plan(answer.text, asked.query, asked.most))
+        text, cited = parse_answer(answer.text, len(asked.texts))
+        return messages.AggregateAnswered(usage, answer=text, cited=cited)
+
+    async def _generate(self, prompt: str, wanted: AnswerFormat, max_tokens: int, left_s: float) -> Generated:
+        """Return the model's answer. Raises Busy, ProviderError, and TimeoutError if it is not there in time."""
+        if self._waiting >= MAX_CONCURRENT:
+            raise Busy("too many recalls are already waiting for the model")
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(max(0.0, left_s)):
+                return await self._resources.model.generate(
+                    prompt,
+                    timeout_ms=self._resources.pipeline.extraction.timeout_ms,
+                    max_tokens=max_tokens,
+                    answer=wanted,
+                )
+        finally:
+            self._waiting -= 1
+
+    def _left_s(self, header: Header) -> float:
+        return (header.deadline_ns - self._resources.actor.clock.monotonic_ns()) / 1e9

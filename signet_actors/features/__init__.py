@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 FEATURES: Final = (
+    "aggregate_recall",
     "audit",
     "auth_tokens",
     "checkpoints",

@@ -129,6 +129,7 @@ class GatewayState:
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     wrong_tokens: RateLimiter = field(default_factory=RateLimiter)
     summaries_waiting: int = 0
+    aggregates_waiting: int = 0
     vector_waits: VectorWaitLimiter = field(default_factory=VectorWaitLimiter)
     server_context: ServerContext | None = None
     owner_token: str | None = None

@@ -5,12 +5,13 @@ Source: memory-api.txt "POST /api/memory/recall" to "GET /memory/similar"; docs/
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
+from signet_actors.domain.providers import AggregateUsage
 from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
 from signet_actors.operations import field_types as types
 from signet_actors.operations.operation import BY_ALL, EXAMPLE_MEMORY, OWNERS_SESSION, Operation, Tool
@@ -22,7 +23,6 @@ from signet_actors.operations.request_fields import (
     AgentFields,
     FilterFields,
     SelectionText,
-    not_yet,
 )
 from signet_actors.operations.temporal import ClockFields, RecallTime, Temporal, TimeWindow
 
@@ -52,10 +52,16 @@ class RecallFields(ClockFields, frozen=True, kw_only=True, omit_defaults=True):
         SelectionText | None,
         Meta(description="Tell in `explained` what became of the memory with this id, also if it is not a result"),
     ] = msgspec.field(default=None, name="explainId")
-    aggregate: Annotated[bool, not_yet("is not available yet; see aggregate.stoppedReason")] = False
+    aggregate: Annotated[
+        bool, Meta(description="Return one answer that a model makes from the results, instead of the results")
+    ] = False
     expand: Annotated[bool, Meta(description="Add `sources`: what was said in the sessions of the results")] = False
-    aggregate_budget: Literal["small", "medium", "large"] = msgspec.field(default="small", name="aggregateBudget")
-    save_aggregate: bool | None = msgspec.field(default=None, name="saveAggregate")
+    aggregate_budget: Annotated[
+        Literal["small", "medium", "large"], Meta(description="Of an aggregate: at most 3, 5 or 8 recalls")
+    ] = msgspec.field(default="small", name="aggregateBudget")
+    save_aggregate: Annotated[
+        bool | None, Meta(description="false: do not store the answer; else that needs the permission remember")
+    ] = msgspec.field(default=None, name="saveAggregate")
     session_key: Annotated[
         SelectionText | None, Meta(description="Leave out what this session has received since its last compaction")
     ] = msgspec.field(default=None, name="sessionKey")
@@ -187,8 +193,15 @@ class RecallMeta(msgspec.Struct, frozen=True, rename="camel"):
     indexing: Indexing | UnsetType = UNSET
 
 
+StoppedReason = Literal["complete", "no_evidence", "router_unavailable", "synthesis_failed"]
+
+
 class Aggregate(msgspec.Struct, frozen=True, rename="camel"):
-    """How an aggregate recall ended."""
+    """How an aggregate recall ended. ``sourceMemoryIds``: what the answer was made from, without one what was found.
+
+    ``queries``: those that were recalled. ``deduped``: the same answer was stored before. ``usage``: null if no model
+    was called.
+    """
 
     saved_memory_id: str | None
     saved: bool
@@ -196,8 +209,8 @@ class Aggregate(msgspec.Struct, frozen=True, rename="camel"):
     budget: str
     queries: list[str]
     source_memory_ids: list[str]
-    stopped_reason: str
-    usage: Any = None
+    stopped_reason: StoppedReason
+    usage: AggregateUsage | None = None
 
 
 class RecallReply(msgspec.Struct, frozen=True):
@@ -308,8 +321,10 @@ RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
             "min_relevance": "Drop results below this relevance instead of below 0.5",
             "expand": "true: add what was said in the sessions that the results come from",
             "session_key": "The session_key that your context shows: leave out what the session has received",
+            "aggregate": "true: one short answer made from several memories, by a model if there is one; not stored",
+            "aggregate_budget": "With aggregate: small (3 searches), medium (5) or large (8)",
         },
-        sends={"answering": True},
+        sends={"answering": True, "saveAggregate": False},
         shown={
             "results": (
                 *(
@@ -328,6 +343,7 @@ RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
                 *("subject_id", "temporal_start_at", "temporal_end_at", "session_key", "already_recalled"),
             ),
             "sources": (),
+            "aggregate": (),
         },
     ),
 )

@@ -20,6 +20,7 @@ SUBJECTS: Final = tuple(
         "operations.memories",
         "operations.memory_changes",
         "operations.recall",
+        "features.aggregate_recall.api",
         "operations.batch_modify",
         "operations.forget",
         "operations.import_export",

@@ -79,6 +79,7 @@ def _for_models(schema: Mapping[str, Any], description: str) -> dict[str, Any]:
     branches = sorted(schema.get("anyOf", ()), key=lambda branch: branch.get("type") not in {"array", "boolean"})
     one = {**branches[0], **{name: value for name, value in schema.items() if name != "anyOf"}} if branches else schema
     one = {name: value for name, value in one.items() if name != "format"}  # of times, which may be words, too
+    one = {"type": "string", **one} if "enum" in one else one
     return {**one, "description": description} if description else one
 
 

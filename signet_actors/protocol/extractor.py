@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from signet_actors.domain.providers import ModelState
+from typing import Literal
+
+from signet_actors.domain.providers import ModelState, UsageStage
 from signet_actors.operations.embeddings import Tracker
 from signet_actors.operations.pipeline import JobRunnerReport
 from signet_actors.protocol.message import Failure, Message, Request
@@ -43,6 +45,30 @@ class Summarize(Request[Summarized], frozen=True, tag="extractor.summarize"):
     texts: tuple[str, ...]
 
 
+class AggregateAnswered(Message, frozen=True, tag="extractor.aggregate_answered"):
+    """What the model said: ``queries`` of the planning; ``answer``, and the numbers of the results that it cites.
+
+    ``answer`` None: there is none, or the call failed. ``usage`` None: no call was made, since no model can be called.
+    """
+
+    usage: UsageStage | None = None
+    queries: tuple[str, ...] = ()
+    answer: str | None = None
+    cited: tuple[int, ...] = ()
+
+
+class AskAggregate(Request[AggregateAnswered], frozen=True, tag="extractor.ask_aggregate"):
+    """Ask the model for at most ``most`` further queries, or for an answer to ``query`` from ``texts``, best first.
+
+    Nothing is stored. The reply comes before the message's deadline or is a ``Failure``.
+    """
+
+    stage: Literal["planning", "synthesis"]
+    query: str
+    texts: tuple[str, ...]
+    most: int = 0
+
+
 class Synthesized(Message, frozen=True, tag="extractor.synthesized"):
     """The answer of ``model``, as it came."""
 
@@ -77,5 +103,5 @@ class AwaitVectors(Request[VectorsAwaited], frozen=True, tag="extractor.await_ve
     wait_ms: int
 
 
-ExtractorRequest = GetExtractorStatus | Summarize | Synthesize | AwaitVectors
-ExtractorReply = ExtractorStatus | Summarized | Synthesized | VectorsAwaited | Failure
+ExtractorRequest = GetExtractorStatus | Summarize | AskAggregate | Synthesize | AwaitVectors
+ExtractorReply = ExtractorStatus | Summarized | AggregateAnswered | Synthesized | VectorsAwaited | Failure

@@ -50,7 +50,7 @@ class Filters(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``owner`` is the agent that owns the memories. ``former_project``: another spelling of ``project``, under which
     older memories of it are stored. ``no_project``: only memories without a project. ``or_no_project``: memories of
-    ``project`` and those without one.
+    ``project`` and those without one. ``without_answers``: no answers of aggregate recalls.
     """
 
     type: str | None = None
@@ -67,6 +67,7 @@ class Filters(msgspec.Struct, frozen=True, omit_defaults=True):
     visibility: str | None = None
     no_project: bool = False
     or_no_project: bool = False
+    without_answers: bool = False
 
     @property
     def spellings(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.domain.memories import IMPORTED_SOURCE_TYPES
+from signet_actors.domain.memories import AGGREGATE, IMPORTED_SOURCE_TYPES
 from signet_actors.protocol.memories import ANY_DIRECTORY, Filters, Wording
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import Policy
@@ -139,6 +139,8 @@ class MemoryColumns:
         if filters.source_type is not None:
             sources = [self.with_texts(name, (filters.source_type,), n) for name in ("source_type", "origin")]
             mask = mask & (sources[0] | sources[1])
+        if filters.without_answers:
+            mask = mask & ~self.with_texts("source_type", (AGGREGATE,), n)
         if filters.no_project:
             mask = mask & (self._codes["project"][:n] == self._code("project", ""))
         if filters.or_no_project and filters.project is not None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from signet_actors.domain.memories import CHUNK, IMPORTED_SOURCE_TYPES
+from signet_actors.domain.memories import AGGREGATE, CHUNK, IMPORTED_SOURCE_TYPES
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.protocol.memories import ANY_DIRECTORY, Filters, ReadScope, project_names
 from signet_actors.store.engine import Dialect, Reads
@@ -149,6 +149,8 @@ def matching(dialect: Dialect, filters: Filters) -> tuple[str, dict[str, Any]]:
         add("m.agent_id = :f_owner", "f_owner", filters.owner)
     if filters.visibility is not None:
         add("m.visibility = :f_visibility", "f_visibility", filters.visibility)
+    if filters.without_answers:
+        clauses.append(f"coalesce(m.source_type, '') <> '{AGGREGATE}'")
     if filters.no_project:
         clauses.append("m.project IS NULL")
     if filters.tags:

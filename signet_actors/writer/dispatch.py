@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Union
 
+from signet_actors.features.aggregate_recall.api import SaveAnswer
 from signet_actors.features.checkpoints.api import RecordCheckpoint
 from signet_actors.features.handlers import encoding, handlers
 from signet_actors.features.runs.api import UNDO_RUN
@@ -18,6 +19,7 @@ from signet_actors.protocol.transcripts import ForgetTranscript, StoreTurns
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import agents
 from signet_actors.writer.commands import (
+    answers,
     chunks,
     embeddings,
     hints,
@@ -106,6 +108,7 @@ HANDLERS: Final[dict[type, Any]] = {
     pipeline_messages.ApproveProposal: reviews.approve,
     pipeline_messages.RejectProposal: reviews.reject,
     message_of(UNDO_RUN): encoding(reviews.undo),
+    SaveAnswer: encoding(answers.save),
     pipeline_messages.ReserveCalls: provider_usage.reserve,
     pipeline_messages.RecordUsage: provider_usage.record,
     lease_messages.AdvanceHighWaterMark: purge.advance_high_water_mark,

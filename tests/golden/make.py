@@ -21,6 +21,7 @@ from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.domain.permissions import Role
 from signet_actors.domain.transcripts.turns import Turn, stored_turns
 from signet_actors.domain.written_forms import indexed_beside
+from signet_actors.features.aggregate_recall.api import AnswerSource, SaveAnswer
 from signet_actors.features.audit.api import AuditEvent, RecordEvents
 from signet_actors.features.auth_tokens.api import RevokeToken, StoredToken, StoreToken
 from signet_actors.features.session_memories.api import FEEDBACK, FeedbackRequest
@@ -28,6 +29,7 @@ from signet_actors.features.session_scores.api import SessionScore, StoreScore
 from signet_actors.features.skills.api import RECORD, SkillInvocationRequest
 from signet_actors.operations.structured import read_structured
 from signet_actors.protocol.leases import FailJob
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Caller, Principal, message_of
 from signet_actors.protocol.pipeline import ApproveProposal, RecordUsage, ReserveCalls, StoreHints
 from signet_actors.protocol.session_summaries import RecordNote, StoreSummary
@@ -98,7 +100,16 @@ def fill(room: PipelineHarness) -> None:
     room.sync_roster()
     keep_transcripts(room)
     keep_checkpoints(room)
+    answer_from_memories(room)
     carry_out(room)
+
+
+def answer_from_memories(room: PipelineHarness) -> None:
+    """An answer made from two memories, one of which it cites."""
+    made_from = [room.remember(f"A golden memory that an answer is made from, {word}") for word in ("cited", "shown")]
+    sources = tuple(AnswerSource(memory.id, 1, cited=number == 0) for number, memory in enumerate(made_from))
+    answer = NewMemory("A golden answer", "fact", 0.5, tags=("aggregate", "recall"), idempotency_key="aggregate:golden")
+    room.ask(SaveAnswer(memory=answer, sources=sources, read=ReadScope(), principal=Principal(), made_by={}))
 
 
 def keep_transcripts(room: PipelineHarness) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,12 +26,15 @@ class ScriptedModel:
     """A script for ``ScriptedProvider``.
 
     ``decisions`` maps part of a fact to the decision about it; any other fact is added. ``summaries`` maps part of a
-    session to its summary; any other one begins like the session. ``fault`` is called first, with the stage and the
-    request.
+    session to its summary; any other one begins like the session. ``plan``: the further queries of an aggregate
+    recall, whose answer repeats what it was shown and names the sources ``cites``. ``fault`` is called first, with the
+    stage and the request.
     """
 
     decisions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     summaries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    plan: Sequence[str] = ()
+    cites: Sequence[Any] = ()
     contradicts: bool = False
     confidence: float = 0.9
     fault: Callable[[str, Asked], Act | Fault | None] = lambda _stage, _asked: None
@@ -53,6 +56,11 @@ class ScriptedModel:
             case "hints":
                 hints = [f"What is said about {word}?" for word in texts[-1].split()[:3]]
                 return Act("ok", json.dumps({"hints": hints}))
+            case "planning":
+                return Act("ok", json.dumps({"queries": list(self.plan)}))
+            case "aggregate":
+                answer = " + ".join(text[13:] for text in texts[1:]) if len(texts) > 1 else ""
+                return Act("ok", json.dumps({"answer": f"In short: {answer}", "sources": list(self.cites)}))
             case "summary":
                 return Act("ok", json.dumps({"summary": f"{len(texts) - 1} found for {texts[0]}"}))
             case "synthesis":
@@ -108,6 +116,8 @@ def stage_of(prompt: str) -> str:
         ("You decide what a new fact means", "decision"),
         ("You judge whether two statements", "contradiction"),
         ("You sum up what a search", "summary"),
+        ("You plan further searches", "planning"),
+        ("You answer a query from memories", "aggregate"),
         ("You write the working memory", "synthesis"),
         ("You write the minutes of a finished session", "session_summary"),
         ("You join the minutes of the parts", "session_parts"),

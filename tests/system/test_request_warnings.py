@@ -105,20 +105,10 @@ def test_an_object_as_a_query_parameter_is_unknown_and_not_suggested(room: Clien
     assert "did you mean time?" not in warning
 
 
-def test_a_recall_warns_of_an_unimplemented_field(room: Client) -> None:
-    (warning,) = room.post("/api/memory/recall", {"query": "editor", "aggregate": True}).ok()["warnings"]
-    assert warning.startswith("aggregate is not available yet")
-
-
 @pytest.mark.parametrize("field", ["aggregate", "saveAggregate", "includeRecalled"])
-def test_a_disabled_unimplemented_field_causes_no_warning(room: Client, field: str) -> None:
+def test_a_flag_that_is_false_causes_no_warning(room: Client, field: str) -> None:
     assert "warnings" not in room.post("/api/memory/recall", {"query": "editor", field: False}).ok()
     assert "warnings" not in room.get("/api/memory/search", q="editor", **{field: "false"}).ok()
-
-
-def test_a_search_by_query_warns_of_unimplemented_fields(room: Client) -> None:
-    (warning,) = room.get("/api/memory/search", q="editor", aggregate=1).ok()["warnings"]
-    assert warning.startswith("aggregate is not available yet")
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_all_projects_are_not_the_directory_that_has_no_name(directory: str) -> 
 
 def test_what_a_tool_does_not_offer_is_not_passed_on() -> None:
     made = request("memory_search", query="x", agent_id="bob", agentId="bob", scope="s", sessionKey="k", nonsense=1)
-    assert made.body == {"query": "x", "sessionKey": "k", "answering": True}
+    assert made.body == {"query": "x", "sessionKey": "k", "answering": True, "saveAggregate": False}
     assert made.warnings == [f"unknown argument: {name}" for name in ("agent_id", "agentId", "scope", "nonsense")]
 
 

@@ -18,6 +18,7 @@ from signet_actors.domain.extraction.facts import MAX_ENTITIES, MAX_FACTS
 
 _MAX_HINTS: Final = 20
 _MAX_JUDGED: Final = 50
+_MAX_QUERIES: Final = 7
 _OMITTED_KEYS: Final = frozenset({"title", "description"})
 
 Confidence = Annotated[float, Meta(ge=0, le=1)]
@@ -69,6 +70,15 @@ class _Summary(Struct, forbid_unknown_fields=True):
     summary: str
 
 
+class _Queries(Struct, forbid_unknown_fields=True):
+    queries: Annotated[list[str], Meta(max_length=_MAX_QUERIES)]
+
+
+class _Aggregate(Struct, forbid_unknown_fields=True):
+    answer: str
+    sources: Annotated[list[int], Meta(max_length=_MAX_JUDGED)]
+
+
 class _SessionSummary(Struct, forbid_unknown_fields=True):
     title: str
     summary: str
@@ -109,5 +119,7 @@ DECISION: Final = _format("decision", _Decision)
 CONTRADICTION: Final = _format("contradiction", _Contradiction)
 HINTS: Final = _format("hints", _Hints)
 SUMMARY: Final = _format("summary", _Summary)
+QUERIES: Final = _format("queries", _Queries)
+AGGREGATE: Final = _format("aggregate", _Aggregate)
 SESSION_SUMMARY: Final = _format("session_summary", _SessionSummary)
 SESSION_SCORE: Final = _format("session_score", _SessionScore)

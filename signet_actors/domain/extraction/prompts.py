@@ -104,13 +104,14 @@ def hints_prompt(template: str, nonce: str, content: str, max_count: int) -> str
     return render(template, nonce, {"content": prompt_input(content)}, {"max_count": str(max_count)})
 
 
-def summary_prompt(template: str, nonce: str, query: str, results: Sequence[str]) -> str:
-    """Return the prompt for a summary of ``results``, best first."""
+def summary_prompt(template: str, nonce: str, query: str, results: Sequence[str], **trusted: str) -> str:
+    """Return the prompt for a summary of ``results``, best first, or another one about them."""
     blocks = [
         f"Result {number}:\n" + between_marks(_capped(text, MAX_RESULT_CHARS), nonce)
         for number, text in enumerate(results[:MAX_RESULTS], 1)
     ]
-    return render(template, nonce, {"query": _capped(query, MAX_QUERY_CHARS)}, {"results": "\n\n".join(blocks)})
+    shown = {"results": "\n\n".join(blocks), **trusted}
+    return render(template, nonce, {"query": _capped(query, MAX_QUERY_CHARS)}, shown)
 
 
 def session_score_prompt(template: str, nonce: str, summary: str, end: str, memories: Sequence[tuple[str, str]]) -> str:

@@ -30,6 +30,17 @@ def summary_prompt(query: str, results: Sequence[str], rng: random.Random) -> st
     return prompts.summary_prompt(_template("summary_card"), prompts.mark(rng.getrandbits(128)), query, results)
 
 
+def recall_plan_prompt(query: str, results: Sequence[str], most: int, rng: random.Random) -> str:
+    """Return the prompt that asks for further queries, at most ``most``, after a recall with these results."""
+    nonce = prompts.mark(rng.getrandbits(128))
+    return prompts.summary_prompt(_template("recall_plan"), nonce, query, results, most=str(most))
+
+
+def recall_answer_prompt(query: str, results: Sequence[str], rng: random.Random) -> str:
+    """Return the prompt that asks for an answer to the query from the results of recalls."""
+    return prompts.summary_prompt(_template("recall_answer"), prompts.mark(rng.getrandbits(128)), query, results)
+
+
 def session_summary_prompt(shown: str, rng: random.Random, number: int = 1, parts: int = 1) -> str:
     """Return the prompt that asks for the summary of a session, or of one of the ``parts`` of a long one."""
     nonce = prompts.mark(rng.getrandbits(128))

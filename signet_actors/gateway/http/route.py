@@ -534,6 +534,9 @@ async def _replace_directories(call: Call[Any], fields: Sequence[str]) -> None:
 
 
 def filters_of(request: FilterFields, former_project: str | None) -> Filters:
-    """Return the conditions of ``request``. ``pinned`` false is no condition."""
+    """Return the conditions of ``request``. ``pinned`` false is no condition. An answer is no evidence for another."""
     filters = msgspec.convert(request, Filters, from_attributes=True)
-    return msgspec.structs.replace(filters, pinned=request.pinned or None, former_project=former_project)
+    without_answers = bool(getattr(request, "aggregate", False))
+    return msgspec.structs.replace(
+        filters, pinned=request.pinned or None, former_project=former_project, without_answers=without_answers
+    )

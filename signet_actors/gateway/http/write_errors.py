@@ -37,6 +37,9 @@ OUTCOME_ERRORS: Final[dict[str, OutcomeError]] = {
     "autonomous_unpin_denied": OutcomeError(
         ErrorCode.FORBIDDEN, "Only the user can unpin a memory: signet edit ID --unpin"
     ),
+    "source_missing": OutcomeError(
+        ErrorCode.CONFLICT, "A memory that this answer was made from was forgotten or changed"
+    ),
     "retention_expired": OutcomeError(ErrorCode.CONFLICT, "Recover window expired ({days} days)"),
 }
 

@@ -2,8 +2,7 @@
 
 Source: memory-api.txt "POST /api/memory/recall" to "GET /memory/similar"; docs/compatibility.md "Recall";
 docs/architecture.md "The path of a recall".
-Departs: scores have four decimals, so that similar rows can be told apart; an aggregate recall ends with
-``router_unavailable`` (``no_evidence`` without hits), because this release has no inference router.
+Departs: scores have four decimals, so that similar rows can be told apart.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from msgspec import UNSET, UnsetType
 from signet_actors.domain.session_keys import canonical_session_key
 from signet_actors.domain.temporal.intent import Intent
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
+from signet_actors.gateway.aggregate import AggregateRecall, Outcome, check_caller
 from signet_actors.gateway.http.responses import fill, joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
 from signet_actors.gateway.memory_search import (
@@ -61,12 +61,18 @@ async def search(call: Call[api.SearchRequest]) -> HttpResponse:
 async def recall_memories(
     call: Call[Any], query: str, fields: api.RecallFields, time: RecallTime | None
 ) -> api.RecallReply:
-    """Answer a recall. Those of one session run one after the other, so that it receives no row twice."""
+    """Answer a recall. Those of one session run one after the other, so that it receives no row twice.
+
+    An aggregate gives the session no rows, and others do not wait for its model.
+    """
     call.state.note_tool(call.headers)
+    if fields.aggregate:
+        check_caller(call, fields)
     context = await _context(call)
     if context is not None:
         call.state.checkpoints.searched(context.key, context.agent_id, query)
-        await call.hold(context.lock)
+        if not fields.aggregate:
+            await call.hold(context.lock)
     return await _recall(call, query, fields, time, context)
 
 
@@ -89,32 +95,28 @@ async def _recall(
     state = call.state
     clock, config = state.clock, state.config
     started = clock.monotonic_ns()
-    boosts = config.search.date_boost and config.search.fusion == "convex"
-    intent = query_intent(call, query, fields) if time is None else requested_intent(query, time)
-    if intent is not None and intent.mode == "auto" and not boosts:
-        intent = None
+    intent = _intent(call, query, fields, time)
     with_turns = config.search.transcripts and not fields.aggregate and await _may_read_turns(call)
+    found, stages = await _found(call, query, fields, intent, context, turns=with_turns)
     if intent is not None and intent.mode == "timeline":
-        found, stages = await timeline(call, fields, intent)
-        if not found.rows:
-            found = await naming_time(call, fields, intent, found)
         if fields.explain or fields.explain_id is not None:
             call.warnings.append("a timeline is in order of its facets and times; explain has no effect")
         context = None  # its entries are times, not memories
-    else:
-        received = () if context is None or fields.include_recalled else context.left_out(call.request_key)
-        found, stages = await _search(call, query, fields, intent, received, turns=with_turns)
+    outcome = await _answered(call, query, fields, time, context, found) if fields.aggregate else None
     answered = clock.monotonic_ns()
     pipeline = config.memory.pipeline_v2
-    rows: Sequence[RecalledRow] = [] if fields.aggregate else found.rows
+    rows: Sequence[RecalledRow] = [] if outcome is not None else found.rows
     card = await summary_card(call, query, fields.limit, rows, spent_ms=(answered - started) // 1_000_000)
     if card is not None:
         rows = rows_beside_card(rows, fields.limit)
-    touch_memories(call, rows)
+    touch_memories(call, rows if outcome is None else outcome.cited)
     memories = [row for row in rows if not row.source.startswith(TIMELINE_SOURCE)]
     dedupe, repeated = _record(call, context, found, memories)
     sources, session_keys = await session_excerpts(call, query, rows) if fields.expand else (UNSET, {})
     results = [] if card is None else [card]
+    if outcome is not None:
+        results += [] if outcome.result is None else [outcome.result]
+        stages += outcome.stages
     results += [
         _result(
             row,
@@ -131,7 +133,7 @@ async def _recall(
     ]
     if fields.answering and not any(row.time for row in rows):
         results.sort(key=lambda result: result.relevance < ANSWERS)
-    if pipeline.reranker.use_extraction_model:
+    if pipeline.reranker.use_extraction_model and outcome is None:
         stages.append(api.Stage(name="llm_summary", duration_ms=milliseconds(clock.monotonic_ns() - answered)))
     return api.RecallReply(
         results=results,
@@ -146,10 +148,54 @@ async def _recall(
             temporal=temporal_meta(intent, query),
             indexing=api.Indexing(found.pending) if found.pending else UNSET,
         ),
-        aggregate=_aggregate(query, fields, found) if fields.aggregate else UNSET,
+        aggregate=UNSET if outcome is None else outcome.aggregate,
         explained=UNSET if found.explained is None else found.explained,
         sources=sources,
     )
+
+
+def _intent(call: Call[Any], query: str, fields: api.RecallFields, time: RecallTime | None) -> Intent | None:
+    search = call.state.config.search
+    boosts = search.date_boost and search.fusion == "convex"
+    intent = query_intent(call, query, fields) if time is None else requested_intent(query, time)
+    return None if intent is not None and intent.mode == "auto" and not boosts else intent
+
+
+async def _found(
+    call: Call[Any],
+    query: str,
+    fields: api.RecallFields,
+    intent: Intent | None,
+    context: Context | None,
+    *,
+    turns: bool,
+) -> tuple[Recalled, list[api.Stage]]:
+    """Return what a recall finds: memories that match, or what happened at the time of ``intent``."""
+    if intent is not None and intent.mode == "timeline":
+        found, stages = await timeline(call, fields, intent)
+        return found if found.rows else await naming_time(call, fields, intent, found), stages
+    received = () if context is None or fields.include_recalled else context.left_out(call.request_key)
+    return await _search(call, query, fields, intent, received, turns=turns)
+
+
+async def _answered(
+    call: Call[Any],
+    query: str,
+    fields: api.RecallFields,
+    time: RecallTime | None,
+    context: Context | None,
+    found: Recalled,
+) -> Outcome:
+    """Return the answer of an aggregate recall whose query has found ``found``."""
+
+    async def again(further: str) -> Recalled:
+        told = len(call.warnings)
+        intent = _intent(call, further, fields, time)
+        rows, _ = await _found(call, further, fields, intent, context, turns=False)
+        del call.warnings[told:]
+        return rows
+
+    return await AggregateRecall(call, query, fields, again).answer(found)
 
 
 EXCERPT_CHARS: Final = 2000
@@ -275,18 +321,6 @@ def touch_memories(call: Call[Any], rows: Sequence[RecalledRow]) -> None:
     is_person = call.headers.get("x-signet-actor-type", "").strip().lower() == "operator"  # the command line says so
     if ids and not is_person and not config.memory.pipeline_v2.mutations_frozen:
         call.state.access_counts.add(ids, trace_id=call.trace_id)
-
-
-def _aggregate(query: str, fields: api.RecallFields, found: Recalled) -> api.Aggregate:
-    return api.Aggregate(
-        saved_memory_id=None,
-        saved=False,
-        deduped=False,
-        budget=fields.aggregate_budget,
-        queries=[query],
-        source_memory_ids=list(_memory_ids(found.rows)),
-        stopped_reason="router_unavailable" if found.rows else "no_evidence",
-    )
 
 
 def _memory_ids(rows: Iterable[RecalledRow]) -> Iterable[str]:

@@ -106,7 +106,8 @@ class OllamaProvider:
         answer = await self._calls.post("/api/generate", body, _Answer, timeout_ms=timeout_ms)
         if not answer.response.strip():
             raise ProviderError(ProviderErrorKind.MALFORMED, f"Ollama returned no text (model {self.model})")
-        return counted(prompt, answer.response, answer.prompt_eval_count, answer.eval_count, cost_microusd=0)
+        counts = answer.prompt_eval_count, answer.eval_count
+        return counted(prompt, answer.response, *counts, cost_microusd=0, reports_cost=False)
 
     async def available(self) -> Availability:
         foreign = None if self._named else await foreign_listener(self.endpoint)

@@ -41,6 +41,7 @@ class _Choice(msgspec.Struct):
 
 class _Usage(msgspec.Struct):
     prompt_tokens: Any = None
+    prompt_tokens_details: Any = None
     completion_tokens: Any = None
     cost: Any = None
     """In US dollars; only some servers report it."""
@@ -103,7 +104,15 @@ class OpenAiCompatibleProvider:
                 ProviderErrorKind.MALFORMED, f"the OpenAI-compatible server returned no text (model {self.model})"
             )
         usage = answer.usage or _Usage()
-        return counted(prompt, text, usage.prompt_tokens, usage.completion_tokens, cost_microusd=_microusd(usage.cost))
+        details = usage.prompt_tokens_details
+        return counted(
+            prompt,
+            text,
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            cost_microusd=_microusd(usage.cost),
+            cached_tokens=details.get("cached_tokens") if isinstance(details, dict) else None,
+        )
 
     async def available(self) -> Availability:
         return await server_lists_model(self._calls, self.model)

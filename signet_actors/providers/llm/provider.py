@@ -19,6 +19,16 @@ _CHARS_A_TOKEN: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Reported:
+    """What the provider says that a call used; None where it says nothing."""
+
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cache_read_tokens: int | None = None
+    cost_microusd: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Generated:
     """A model's answer. ``cost_microusd`` is None if the provider does not report it.
 
@@ -30,6 +40,7 @@ class Generated:
     tokens_out: int
     cost_microusd: int | None = None
     estimated: bool = False
+    reported: Reported = Reported()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +91,14 @@ def estimated_tokens(text: str) -> int:
 
 
 def counted(
-    prompt: str, text: str, prompt_tokens: object, text_tokens: object, *, cost_microusd: int | None
+    prompt: str,
+    text: str,
+    prompt_tokens: object,
+    text_tokens: object,
+    *,
+    cost_microusd: int | None,
+    cached_tokens: object = None,
+    reports_cost: bool = True,
 ) -> Generated:
     """Return the answer ``text`` with the server's token counts, or with estimates if they are not valid."""
     known = _token_count(prompt_tokens), _token_count(text_tokens)
@@ -90,6 +108,7 @@ def counted(
         estimated_tokens(text) if known[1] is None else known[1],
         cost_microusd=cost_microusd,
         estimated=None in known,
+        reported=Reported(*known, _token_count(cached_tokens), cost_microusd if reports_cost else None),
     )
 
 

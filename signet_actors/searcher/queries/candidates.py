@@ -30,6 +30,7 @@ def find(reader: Reader, snapshot: Snapshot, query: FindCandidates, frames: list
         no_project=query.project is None,
         owner=query.agent_id,
         visibility=query.visibility,
+        without_answers=True,
     )
     ranked = recall(
         reader,

@@ -148,6 +148,7 @@ def _row(entry: _Entry, stored: Mapping[int, RecallableRow], relevance: float) -
         source_id=None if entry.is_session else row.source_id,
         source_type=None if entry.is_session else row.source_type,
         source_path=None if entry.is_session else row.source_path,
+        content_version=row.content_version,
         content_length=len(line) if is_whole or entry.is_session else len(row.content),
         relevance=relevance,
         time=RowTime(entry.facet, start, end, subject_type, subject_id),

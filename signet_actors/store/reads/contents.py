@@ -22,7 +22,7 @@ _BEGINNINGS = f"SELECT m.seq, substr(m.content, 1, :chars) {_LISTED}"
 _RECALLED = (
     "SELECT m.seq, m.id, m.content, m.type, m.tags, m.pinned, m.importance, m.who, m.project, m.scope,"
     f" m.visibility, m.agent_id, m.created_at, m.content_at, m.session_id, m.source_id, m.source_type,"
-    f" m.source_path {_LISTED} AND m.is_deleted = 0 AND {{}}"
+    f" m.source_path, m.content_version {_LISTED} AND m.is_deleted = 0 AND {{}}"
 )
 _SIZES = f"SELECT m.seq, octet_length(m.content) {_LISTED}"
 _MEMORIES = f"SELECT {MEMORY_COLUMNS}, m.seq {_LISTED} AND {{}}"
@@ -50,6 +50,7 @@ class RecallableRow(NamedTuple):
     source_id: str | None
     source_type: str | None
     source_path: str | None
+    content_version: int
 
 
 def contents(snapshot: Snapshot, read: ReadScope, seqs: Sequence[int]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from signet_actors.domain.memories import CONSTRAINT_TYPES
+from signet_actors.domain.memories import AGGREGATE, CONSTRAINT_TYPES
 from signet_actors.operations.import_export import LineTime, MemoryLine
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.store.engine import Snapshot
@@ -19,7 +19,7 @@ _TAGS_AT, _FLAGS_AT = _STORED.index("tags"), (_STORED.index("pinned"), _STORED.i
 _ROWS_AT_ONCE = 50
 _AFTER = f"SELECT {_COLUMNS} FROM memories m WHERE {{}} ORDER BY m.seq LIMIT :limit"
 # Every index over live memories is partial: the sum keeps SQLite from sorting a whole scope by one of them.
-_LIVE_AFTER = "m.seq > :after AND m.is_deleted + 0 = 0"
+_LIVE_AFTER = f"m.seq > :after AND m.is_deleted + 0 = 0 AND coalesce(m.source_type, '') <> '{AGGREGATE}'"
 _TIMES = (
     "SELECT t.subject_id, t.facet, t.start_at, t.end_at FROM temporal_edges t WHERE t.subject_type = 'memory'"
     " AND t.subject_id IN ({}) ORDER BY t.id"
@@ -29,7 +29,8 @@ _TIMES = (
 def lines_after(snapshot: Snapshot, read: ReadScope, after: int, limit: int) -> Iterator[tuple[int, MemoryLine]]:
     """Yield ``(memories.seq, line)`` of the live, readable memories after ``after``, at most ``limit``, in this order.
 
-    Without a scope, memories of all scopes. Few rows are read ahead, so the caller may stop at any line.
+    Without a scope, memories of all scopes. Answers of aggregate recalls are left out: elsewhere they would not be
+    forgotten with their sources. Few rows are read ahead, so the caller may stop at any line.
     """
     policy = (readable_in_any_scope if read.scope is None else readable)(snapshot, read)
     where, bindings = conjunction((_LIVE_AFTER, {}), policy)

@@ -18,7 +18,7 @@ import msgspec
 from signet_actors.config.embedding_models import configured_space, makes_token_codes, space_name
 from signet_actors.config.schema import Config
 from signet_actors.domain import jobs as domain_jobs
-from signet_actors.domain.memories import DERIVED
+from signet_actors.domain.memories import AGGREGATE, DERIVED
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.operations.requeue import NotRequeued
@@ -46,13 +46,15 @@ _REQUEUE_DEAD: Final = "requeueDeadJobs"
 _HOUR_MS: Final = 3_600_000
 
 
-def required_kinds(config: Config, *, derived: bool, embedded: bool) -> tuple[str, ...]:
-    """Return the jobs that a memory with its present content needs; ``derived``: the pipeline created it."""
+def required_kinds(
+    config: Config, source_type: str | None, *, embedded: bool, derived: bool = False
+) -> tuple[str, ...]:
+    """Return the jobs that a memory with its present content needs; ``derived``: the pipeline gave it this content."""
     pipeline = config.memory.pipeline_v2
     kinds = []
-    if pipeline.enabled and not derived:
+    if pipeline.enabled and not derived and source_type not in {DERIVED, AGGREGATE}:
         kinds.append(domain_jobs.EXTRACT)
-    if pipeline.enabled and pipeline.hints.enabled:
+    if pipeline.enabled and pipeline.hints.enabled and source_type != AGGREGATE:
         kinds.append(domain_jobs.PROSPECTIVE_INDEX)
     if not embedded and pipeline.embedding_tracker.enabled and config.embedding.provider != "none":
         kinds.append(domain_jobs.EMBED)
@@ -145,7 +147,7 @@ def restore_jobs(context: CommandContext, memory_id: str) -> None:
 def _required_by(context: CommandContext, subject: Subject) -> tuple[str, ...]:
     space = configured_space(context.config.embedding)
     embedded = _is_embedded_in(subject, space) and not _lacks_codes(context, subject, space)
-    return required_kinds(context.config, derived=subject.source_type == DERIVED, embedded=embedded)
+    return required_kinds(context.config, subject.source_type, embedded=embedded)
 
 
 def attempt_model(context: CommandContext, kind: str) -> str | None:

@@ -16,7 +16,7 @@ import msgspec
 
 from signet_actors.domain.extraction.injected_text import InjectedParts, Span
 from signet_actors.domain.jobs import EXTRACT, PROSPECTIVE_INDEX
-from signet_actors.domain.memories import DERIVED, INTERNAL_SOURCE_TYPES, type_source
+from signet_actors.domain.memories import AGGREGATE, DERIVED, INTERNAL_SOURCE_TYPES, type_source
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.written_forms import INDEXED_CHARS, indexed_beside
 from signet_actors.protocol.message import Principal
@@ -27,10 +27,11 @@ from signet_actors.store.writes import agents
 from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.memories import MemoryRow, Scope, StoredRow
-from signet_actors.writer.commands import embeddings, graph, history, jobs
+from signet_actors.writer.commands import deletion, embeddings, graph, history, jobs
 from signet_actors.writer.commands.graph import Contributor
 
 REMEMBERED_AGAIN = "remembered again"
+SAID_BY_ITSELF = "a memory with the same words was remembered"
 RELEASED = "its idempotency key was given to another memory"
 
 
@@ -46,11 +47,21 @@ class Derived(NamedTuple):
 
 
 def remember(
-    context: CommandContext, memory: NewMemory, principal: Principal, import_line: ImportLine | None = None
+    context: CommandContext,
+    memory: NewMemory,
+    principal: Principal,
+    import_line: ImportLine | None = None,
+    metadata: Mapping[str, object] | None = None,
 ) -> Remembered:
-    """Store the memory (of an export: ``import_line``), or return the one that it duplicates, unchanged."""
+    """Store the memory (of an export: ``import_line``), or return the one that it duplicates, unchanged.
+
+    The answer of an aggregate recall makes room for a memory with its words: it goes with its sources, and this stays.
+    """
     digest = content_hash(memory.content)
     existing = _duplicate(context, memory, digest, principal)
+    if existing is not None and existing.source_type == AGGREGATE != memory.source_type and not existing.is_deleted:
+        deletion.soft_delete(context, existing, principal, SAID_BY_ITSELF)
+        existing = None
     if existing is not None:
         if DERIVED in {existing.who, existing.updated_by} and not existing.is_deleted:
             # The caller is told that the text is stored, so undoing the run that wrote it must not remove it.
@@ -59,7 +70,7 @@ def remember(
         return deduplicated(context, existing, memory, digest)
     if memory.agent_id not in context.row_cache.agents:
         agents.register(context, memory.agent_id)
-    return insert(context, memory, principal, digest, import_line)
+    return insert(context, memory, principal, digest, import_line, metadata=metadata)
 
 
 def state_again(context: CommandContext, row: StoredRow, memory: NewMemory) -> None:
@@ -88,9 +99,7 @@ def insert(
     if memory.vector is not None:
         embedding_seq = embeddings.store(context, memory_id, digest, memory.vector)
     kinds = jobs.required_kinds(
-        context.config,
-        derived=derived is not None or memory.source_type == DERIVED,
-        embedded=embedding_seq is not None,
+        context.config, memory.source_type, embedded=embedding_seq is not None, derived=derived is not None
     )
     if memory.structured is not None and memory.structured.hints:
         kinds = tuple(kind for kind in kinds if kind != PROSPECTIVE_INDEX)  # a model's would replace them
@@ -158,8 +167,9 @@ def insert(
     parts = msgspec.json.encode(InjectedParts(digest, list(injected))).decode() if injected else None
     for kind in kinds:
         jobs.enqueue_new(context, kind, memory_id, parts)
-    contributor = Contributor(memory_id, seq, memory.agent_id, memory.content, created_at)
-    graph.link(context, contributor, structured=memory.structured)
+    if memory.source_type != AGGREGATE:
+        contributor = Contributor(memory_id, seq, memory.agent_id, memory.content, created_at)
+        graph.link(context, contributor, structured=memory.structured)
     return Remembered(
         id=memory_id,
         type=memory.type,

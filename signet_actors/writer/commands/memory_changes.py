@@ -16,13 +16,14 @@ from msgspec import UNSET
 from signet_actors.domain import forget_budget
 from signet_actors.domain.dated_sections import SUMMARY_TYPE
 from signet_actors.domain.jobs import EXTRACT
-from signet_actors.domain.memories import COMPACTION, DERIVED, REPLACED, type_source
+from signet_actors.domain.memories import AGGREGATE, COMPACTION, REPLACED, type_source
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.domain.said_again import Passage, says_most, statement_of
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.written_forms import INDEXED_CHARS, indexed_beside
 from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.features.aggregate_recall import writes as answer_rows
 from signet_actors.features.session_memories import writes as session_memories
 from signet_actors.features.session_scores import writes as scores
 from signet_actors.protocol.memories import ReadScope
@@ -52,7 +53,7 @@ from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes import session_summaries as summary_rows
 from signet_actors.store.writes.memories import StoredRow
 from signet_actors.writer.byte_budget import ByteBudget
-from signet_actors.writer.commands import embeddings, graph, history, jobs
+from signet_actors.writer.commands import answers, deletion, embeddings, graph, history, jobs
 from signet_actors.writer.commands.graph import Contributor
 from signet_actors.writer.commands.memories import REMEMBERED_AGAIN, restore_key
 
@@ -132,8 +133,7 @@ def modify(
             embedding_seq=seq,
             embedding_model=patch.vector.model if patch.vector is not None and embedded else None,
         )
-        derived = evidence is not None or row.source_type == DERIVED
-        kinds = jobs.required_kinds(context.config, derived=derived, embedded=embedded)
+        kinds = jobs.required_kinds(context.config, row.source_type, embedded=embedded, derived=evidence is not None)
         if EXTRACT in kinds:
             columns["extraction_status"] = "pending"
         for kind in kinds:
@@ -144,7 +144,7 @@ def modify(
         memory_rows.add_tags(context.tx, row.seq, tags or ())
     context.heartbeat()
     memory_rows.update(context.tx, row.seq, columns, updated_at=context.now, updated_by=principal.changed_by)
-    if content_changed:
+    if content_changed and row.source_type != AGGREGATE:
         graph.relink(context, Contributor(row.id, row.seq, row.agent_id, new_content, context.now))
     history.record(
         context,
@@ -157,6 +157,8 @@ def modify(
         metadata={"before": before, "after": changes, "contentChanged": content_changed},
         evidence=evidence,
     )
+    if content_changed:
+        answers.forget_made_of(context, row, principal, answer_rows.SOURCE_CHANGED)
     return Modified(
         id=row.id,
         status="updated",
@@ -207,9 +209,9 @@ def _forget_one(
     if row is None or done.status != "deleted":
         return done
     facts = [fact.id for fact in facts_of(context, row) if fact.id not in without]
-    for fact_id in facts:
-        forget(context, msgspec.structs.replace(command, id=fact_id, if_version=None))
-    return msgspec.structs.replace(done, facts=facts)
+    for fact_id in tuple(facts):
+        facts += forget(context, msgspec.structs.replace(command, id=fact_id, if_version=None)).facts
+    return msgspec.structs.replace(done, facts=[*done.facts, *facts])
 
 
 def facts_of(context: CommandContext, source: StoredRow) -> list[StoredRow]:
@@ -229,7 +231,7 @@ def facts_of(context: CommandContext, source: StoredRow) -> list[StoredRow]:
 
 
 def forget(context: CommandContext, command: ForgetMemory, *, evidence: history.Evidence | None = None) -> Forgotten:
-    """Soft-delete the memory and remove it from every search index, or return a status that tells why not."""
+    """Soft-delete the memory and the answers made from it, or return a status that tells why not."""
     row = memory_rows.readable_by_id(context.tx, command.id, command.read)
     if row is None:
         return Forgotten(id=command.id, status="not_found")
@@ -241,22 +243,9 @@ def forget(context: CommandContext, command: ForgetMemory, *, evidence: history.
         return Forgotten(id=command.id, status="autonomous_force_denied", current_version=row.version)
     if row.pinned and not command.force:
         return Forgotten(id=command.id, status="pinned_requires_force", current_version=row.version)
-    # A clock that is behind now may be right again at the next sweep, which must not find a row that looks old.
-    swept_at = store_meta.value(context.tx, store_meta.HIGH_WATER_MARK) or ""
-    deleted_at = max(context.now, row.updated_at, swept_at)
-    memory_rows.mark_deleted(context.tx, row.seq, deleted_at=deleted_at, updated_by=command.principal.changed_by)
-    embedding_rows.hide_all(context.tx, row.id)
-    graph.gone(context, row.id)
-    history.record(
-        context,
-        row.id,
-        "deleted",
-        command.principal,
-        old_content=row.content,
-        reason=command.reason,
-        evidence=evidence,
-    )
-    return Forgotten(id=row.id, status="deleted", current_version=row.version, new_version=row.version + 1)
+    deletion.soft_delete(context, row, command.principal, command.reason, evidence)
+    made = answers.forget_made_of(context, row, command.principal, answer_rows.SOURCE_FORGOTTEN)
+    return Forgotten(id=row.id, status="deleted", current_version=row.version, new_version=row.version + 1, facts=made)
 
 
 def replace_summary(context: CommandContext, memory: NewMemory, principal: Principal, stored: Collection[str]) -> None:
@@ -296,16 +285,26 @@ def erase(
         return Forgotten(id=memory_id, status="version_conflict", current_version=row.version)
     if not history.erase_most(context, row.id, budget):
         return None
+    made = answers.forget_made_of(context, row, principal, answer_rows.SOURCE_FORGOTTEN)
     embedding_rows.remove(context.tx, row.id)
     if not row.is_deleted:
         graph.gone(context, row.id)
     remove_row(context, row.seq, row.id, row.tags)
     history.record(context, row.id, "deleted", principal, reason=reason, metadata={"hard": True})
-    return Forgotten(id=row.id, status="deleted", current_version=row.version)
+    return Forgotten(id=row.id, status="deleted", current_version=row.version, facts=made)
 
 
 def remove_row(context: CommandContext, seq: int, memory_id: str, tags: str) -> None:
-    """Delete the memory's row and what depends on it; its vectors must have been removed before."""
+    """Delete the memory's row and what depends on it; its vectors must have been removed before.
+
+    The answers that were made from it quote it, so they are erased with it.
+    """
+    for answer_id in answer_rows.answers_of(context.tx, memory_id):
+        answer = memory_rows.by_id(context.tx, answer_id)
+        if answer is not None:
+            embedding_rows.remove(context.tx, answer.id)
+            remove_row(context, answer.seq, answer.id, answer.tags)
+    answer_rows.forget(context.tx, memory_id)
     memory_rows.delete_tags(context.tx, seq, tags)
     memory_rows.delete_temporal_edges(context.tx, memory_id)
     entity_mentions.remove(context.tx, memory_id, context.now, context.new_id)
@@ -325,7 +324,7 @@ def recover_with_facts(context: CommandContext, command: RecoverMemory) -> Recov
     done = recover(context, command)
     if row is None or done.status != "recovered":
         return done
-    recovered: list[str] = []
+    recovered = list(done.facts)
     others = [fact.id for fact in memory_rows.facts_of(context.tx, row)]
     others += chunk_rows.other_parts(context.tx, row, deleted=True) if command.whole else []
     for other_id in others:
@@ -336,7 +335,10 @@ def recover_with_facts(context: CommandContext, command: RecoverMemory) -> Recov
 
 
 def recover(context: CommandContext, command: RecoverMemory, *, evidence: history.Evidence | None = None) -> Recovered:
-    """Make a soft-deleted memory live again in every index, or return a status that tells why not."""
+    """Make a soft-deleted memory live again in every index, or return a status that tells why not.
+
+    With it come the answers that were forgotten because of it, if their other sources are live.
+    """
     window_ms = context.config.retention.tombstone_retention_ms
     days = window_ms // _DAY_MS
     row = memory_rows.readable_by_id(context.tx, command.id, command.read)
@@ -348,6 +350,8 @@ def recover(context: CommandContext, command: RecoverMemory, *, evidence: histor
         return Recovered(id=command.id, status="retention_expired", retention_days=days, current_version=row.version)
     if command.if_version is not None and command.if_version != row.version:
         return Recovered(id=command.id, status="version_conflict", retention_days=days, current_version=row.version)
+    if row.source_type == AGGREGATE and not answer_rows.has_all_sources(context.tx, row.id):
+        return Recovered(id=command.id, status="source_missing", retention_days=days, current_version=row.version)
     duplicate = memory_rows.live_by_hash(context.tx, row.duplicate_scope, row.content_hash)
     if duplicate is not None:
         return Recovered(
@@ -372,12 +376,19 @@ def recover(context: CommandContext, command: RecoverMemory, *, evidence: histor
         evidence=evidence,
     )
     jobs.restore_jobs(context, row.id)
+    made = []
+    for answer in answers.forgotten_with(context, row):
+        context.heartbeat()
+        again = RecoverMemory(answer.id, command.reason, command.principal, read=ReadScope(answer.agent_id))
+        if recover(context, again).status == "recovered" and answer.agent_id == row.agent_id:
+            made.append(answer.id)
     return Recovered(
         id=row.id,
         status="recovered",
         retention_days=days,
         current_version=row.version,
         new_version=row.version + 1,
+        facts=made,
     )
 
 
@@ -446,4 +457,4 @@ def _erase_target(
             return None
     version, principal = target.version, command.principal
     done = erase(context, target.id, version, command.reason, principal, read, budget)
-    return None if done is None else msgspec.structs.replace(done, facts=facts, parts=parts)
+    return None if done is None else msgspec.structs.replace(done, facts=[*facts, *done.facts], parts=parts)
