@@ -91,7 +91,7 @@ class AggregateRecall:
             answered = await self._timed("aggregate_synthesis", self._ask("synthesis", evidence))
         finally:
             state.aggregates_waiting -= 1
-        if answered.usage is None:
+        if answered.usage is None and self._left_ms() > 0:
             return self._ended("router_unavailable", _ids(evidence))
         text = "" if answered.answer is None else state.redactor.clean_for_storage(answered.answer)[0]
         if not text:
@@ -122,14 +122,14 @@ class AggregateRecall:
     async def _ask(self, stage: Any, evidence: Sequence[RecalledRow], most: int = 0) -> AggregateAnswered:
         """Return what the model says; nothing if the call fails, and no usage if it certainly was not made."""
         left_ms = int(self._left_ms() * (PLANNING_SHARE if stage == "planning" else 1))
+        if left_ms <= 0:
+            return AggregateAnswered()
         texts = tuple(f"[{row.said_at[:10]}] {row.content}" for row in evidence)
         asked = AskAggregate(stage, self._query, texts, most)
         try:
             # The bus has its own timeout; this one also covers the wait before the request is sent.
-            async with asyncio.timeout(max(0, left_ms) / 1000):
-                answered = await self._state.bus.ask_extractor(
-                    asked, trace_id=self._call.trace_id, timeout_ms=max(1, left_ms)
-                )
+            async with asyncio.timeout(left_ms / 1000):
+                answered = await self._state.bus.ask_extractor(asked, trace_id=self._call.trace_id, timeout_ms=left_ms)
         except (OutcomeUnknown, TimeoutError) as error:
             self._log("aggregate_not_answered", error)
             answered = AggregateAnswered(UsageStage(stage))

@@ -10,8 +10,17 @@ import pytest
 from signet_actors.features.aggregate_recall.api import AnswerSaved, AnswerSource, SaveAnswer
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
-from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, NewMemory, PurgeStep, RecoverMemory
-from tests.support.pipeline_harness import PipelineHarness, configured
+from signet_actors.protocol.writer import (
+    ForgetMany,
+    ForgetMemory,
+    ForgetTarget,
+    MemoryPatch,
+    ModifyMemory,
+    NewMemory,
+    PurgeStep,
+    RecoverMemory,
+)
+from tests.support.pipeline_harness import PipelineHarness, add, configured
 
 LATER = "2100-01-01T00:00:00.000Z"
 
@@ -115,6 +124,26 @@ def test_a_memory_with_the_words_of_an_answer_takes_its_place(room: PipelineHarn
     own = room.remember("The answer")
     assert (own.deduped, own.id != saved.id, column(room, saved.id, "is_deleted")) == (False, True, 1)
     assert save(room, source).id == own.id, "which then answers"
+
+
+@pytest.mark.parametrize("way", ["a fact", "an edit", "a recovery"])
+def test_words_that_a_memory_gets_otherwise_take_the_place_of_an_answer(room: PipelineHarness, way: str) -> None:
+    source = room.remember("one")
+    other = room.remember("The answer" if way == "a recovery" else "a note of which something is made")
+    forget(room, other) if way == "a recovery" else None
+    saved = save(room, source)
+    assert saved.id != other.id
+    if way == "a fact":
+        job = next(job for job in room.take_all() if job.memory_id == other.id)
+        (applied,) = room.report(job, add("The answer")).results
+        assert (applied.outcome, applied.memory_id != saved.id) == ("created", True)
+    elif way == "an edit":
+        patch = MemoryPatch(other.id, "x", content="The answer")
+        assert room.ask(ModifyMemory(patch, Principal())).status == "updated"
+    else:
+        assert recover(room, other.id).status == "recovered"
+    assert column(room, saved.id, "is_deleted") == 1
+    assert room.value("SELECT count(*) FROM memories WHERE content = 'The answer' AND is_deleted = 0") == 1
 
 
 def test_the_answer_gets_a_vector_and_no_other_job(room: PipelineHarness) -> None:

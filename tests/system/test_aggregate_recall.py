@@ -488,3 +488,13 @@ def test_the_command_prints_the_answer_and_its_sources(room: Room) -> None:
     signet(room.daemon, "recall", query, "--no-save", exit_code=2)
     room.model.fault = said("nothing of use")
     assert signet(room.daemon, *arguments[:-3]) == ""
+
+
+def test_a_hook_gets_the_answer_within_its_time(room: Room, client: Client) -> None:
+    hook = {"harness": "codex", "query": QUERY, "aggregate": True}
+    answer = client.post("/api/hooks/recall", hook).ok()
+    assert answer["aggregate"]["stoppedReason"] == "complete"
+    assert [row["source"] for row in answer["memories"]] == ["constructed"]
+    room.model.fault = lambda stage, _: "hang" if stage == "aggregate" else None
+    late = client.post("/api/hooks/recall", hook).ok()
+    assert (late["aggregate"]["stoppedReason"], late["count"]) == ("synthesis_failed", 0)

@@ -31,7 +31,6 @@ from signet_actors.writer.commands import deletion, embeddings, graph, history, 
 from signet_actors.writer.commands.graph import Contributor
 
 REMEMBERED_AGAIN = "remembered again"
-SAID_BY_ITSELF = "a memory with the same words was remembered"
 RELEASED = "its idempotency key was given to another memory"
 
 
@@ -53,15 +52,10 @@ def remember(
     import_line: ImportLine | None = None,
     metadata: Mapping[str, object] | None = None,
 ) -> Remembered:
-    """Store the memory (of an export: ``import_line``), or return the one that it duplicates, unchanged.
-
-    The answer of an aggregate recall makes room for a memory with its words: it goes with its sources, and this stays.
-    """
+    """Store the memory (of an export: ``import_line``), or return the one that it duplicates, unchanged."""
     digest = content_hash(memory.content)
-    existing = _duplicate(context, memory, digest, principal)
-    if existing is not None and existing.source_type == AGGREGATE != memory.source_type and not existing.is_deleted:
-        deletion.soft_delete(context, existing, principal, SAID_BY_ITSELF)
-        existing = None
+    duplicate = _duplicate(context, memory, digest, principal)
+    existing = deletion.make_room(context, duplicate, memory.source_type, principal)
     if existing is not None:
         if DERIVED in {existing.who, existing.updated_by} and not existing.is_deleted:
             # The caller is told that the text is stored, so undoing the run that wrote it must not remove it.

@@ -111,7 +111,8 @@ def modify(
         assert isinstance(patch.content, str)
         new_content = patch.content
         digest = content_hash(new_content)
-        duplicate = memory_rows.other_live_by_hash(context.tx, row.duplicate_scope, digest, row.seq)
+        same = memory_rows.other_live_by_hash(context.tx, row.duplicate_scope, digest, row.seq)
+        duplicate = deletion.make_room(context, same, row.source_type, principal)
         if duplicate is not None:
             return Modified(
                 id=patch.id,
@@ -352,7 +353,8 @@ def recover(context: CommandContext, command: RecoverMemory, *, evidence: histor
         return Recovered(id=command.id, status="version_conflict", retention_days=days, current_version=row.version)
     if row.source_type == AGGREGATE and not answer_rows.has_all_sources(context.tx, row.id):
         return Recovered(id=command.id, status="source_missing", retention_days=days, current_version=row.version)
-    duplicate = memory_rows.live_by_hash(context.tx, row.duplicate_scope, row.content_hash)
+    same = memory_rows.live_by_hash(context.tx, row.duplicate_scope, row.content_hash)
+    duplicate = deletion.make_room(context, same, row.source_type, command.principal)
     if duplicate is not None:
         return Recovered(
             id=command.id,

@@ -20,7 +20,7 @@ from signet_actors.domain.extraction.facts import DEFAULT_FACT_TYPE, FACT_TYPES,
 from signet_actors.domain.extraction.gates import GateOutcome, PipelineFlags, PipelineMode, ProposalOutcome, Reason
 from signet_actors.domain.extraction.proposals import DESTRUCTIVE, MAX_CANDIDATES, Proposal
 from signet_actors.domain.jobs import EXTRACT
-from signet_actors.domain.memories import DERIVED
+from signet_actors.domain.memories import AGGREGATE, DERIVED
 from signet_actors.domain.normalization import collapsed, content_hash
 from signet_actors.errors import InvalidRequest, SignetError
 from signet_actors.protocol.memories import ReadScope
@@ -35,7 +35,7 @@ from signet_actors.store.writes import provider_usage
 from signet_actors.store.writes.leases import ActiveLease
 from signet_actors.store.writes.memories import StoredRow
 from signet_actors.store.writes.proposals import NewRun, ProposalRow
-from signet_actors.writer.commands import history, leases, memories, memory_changes
+from signet_actors.writer.commands import deletion, history, leases, memories, memory_changes
 from signet_actors.writer.commands.leases import MEMORY_GONE
 
 SOURCE_CHANGED = "source_changed"
@@ -155,9 +155,9 @@ def target_of(row: StoredRow | None) -> gates.Target | None:
 
 
 def find_duplicate(context: CommandContext, like: StoredRow, text: str) -> str | None:
-    """Return the id of the live memory with the content ``text`` in the scope of ``like``."""
+    """Return the id of the live memory with the content ``text`` in the scope of ``like``, which is no mere answer."""
     found = memories.live_by_hash(context, _memory(like, text), content_hash(text))
-    return None if found is None else found.id
+    return None if found is None or found.source_type == AGGREGATE else found.id
 
 
 def _apply_one(context: CommandContext, run: _Run, ordinal: int) -> AppliedProposal:
@@ -310,9 +310,11 @@ def derive(
         importance=min(1.0, max(0.0, derived.confidence)),
         vector=vector,
     )
+    digest = content_hash(text)
     try:
         with context.tx.savepoint():
-            made = memories.insert(context, memory, by, content_hash(text), derived=derived)
+            deletion.make_room(context, memories.live_by_hash(context, memory, digest), memory.source_type, by)
+            made = memories.insert(context, memory, by, digest, derived=derived)
             context.insert_buffer.flush()
     except ConstraintViolated:
         context.insert_buffer.discard()
