@@ -184,13 +184,12 @@ def test_a_rate_window_slides_for_each_key_separately_and_returns_its_remaining_
     assert [windows.take("a", limit, at) for at in (1000, 1100, 1400)] == [0, 300, 0]
 
 
-def test_recall_uses_hints_and_reranking_only_if_enabled(tmp_path: Path) -> None:
+def test_recall_uses_hints_always_and_reranking_only_if_enabled(tmp_path: Path) -> None:
     api = api_with(tmp_path, config=Config())
     recalled(api)
     asked = api.bus.only(Recall).body
-    assert (asked.hints, asked.rerank_top) == (False, 0)
+    assert (asked.hints, asked.rerank_top) == (True, 0)
     pipeline = PipelineV2Config(reranker=RerankerConfig(enabled=True, top_n=7))
-    pipeline = msgspec.structs.replace(pipeline, hints=msgspec.structs.replace(pipeline.hints, enabled=True))
     api = api_with(tmp_path, config=Config(memory=MemoryConfig(pipeline_v2=pipeline)))
     recalled(api)
     asked = api.bus.only(Recall).body
