@@ -3,7 +3,7 @@
 The writer's transaction alone, without HTTP: groups of 16 memories of 30 words, beside 20,000 entities, with the graph
 off and on. Prints CPU milliseconds a memory, the median of 60 groups.
 
-Source: docs/performance.md "The knowledge graph".
+Source: docs/performance.md "Speed and footprint".
 """
 
 from __future__ import annotations
