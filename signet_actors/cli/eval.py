@@ -276,6 +276,9 @@ TAKEN_OVER: tuple[tuple[str, ...], ...] = (
     ("redaction",),
     (*PIPELINE, "reranker"),
     (*PIPELINE, "guardrails"),
+    (*PIPELINE, "graph"),
+    (*PIPELINE, "traversal"),
+    (*PIPELINE, "dampening"),
 )
 """Sections of the user's configuration that the measured daemon has."""
 

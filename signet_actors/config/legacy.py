@@ -99,7 +99,6 @@ IGNORED_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
             "predictorPipeline",
             "procedural",
             "structural",
-            "traversal",
             "modelRegistry",
         ),
     ),

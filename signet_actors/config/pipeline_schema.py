@@ -33,16 +33,20 @@ SynthesisProvider = Literal["extraction", "auto", "none", "ollama", "openai", "c
 
 
 class DampeningConfig(Struct, frozen=True, rename="camel"):
-    """Score corrections after fusion. Source: memory-pipeline.txt "Post-Fusion Dampening"."""
+    """Score corrections after fusion. Source: memory-pipeline.txt "Post-Fusion Dampening".
+
+    Departs: all are off by default, because each ranks evidence lower or no better (docs/quality.md "The knowledge
+    graph"; docs/decisions.md 9).
+    """
 
     gravity_enabled: Annotated[
         bool, described("Lower the score of vector results that contain no word of the query")
-    ] = True
+    ] = False
     hub_enabled: Annotated[bool, described("Lower the score of results that only mention very frequent entities")] = (
-        True
+        False
     )
     resolution_enabled: Annotated[bool, described("Raise the score of decisions, constraints and dated memories")] = (
-        True
+        False
     )
     hub_percentile: Annotated[float, ranged(0.0, 1.0, "Percentile of frequency above which an entity is a hub")] = 0.9
     hub_penalty: Annotated[float, ranged(0.0, 1.0, "Score factor of the hub stage")] = 0.7
@@ -123,6 +127,29 @@ class GraphConfig(Struct, frozen=True, rename="camel"):
         InlineLinker,
         described("On remember: `link` links mentions to existing entities, `create` also creates new entities"),
     ] = "link"
+
+
+class TraversalConfig(Struct, frozen=True, rename="camel"):
+    """The walk over the knowledge graph in a recall. Source: knowledge-graph.txt "Walk Algorithm"."""
+
+    enabled: Annotated[bool, described("Follow the knowledge graph from what a query names")] = True
+    primary: Annotated[
+        bool,
+        described("Add to the candidates what the graph leads to; `false` only raises scores (`graph.boostWeight`)"),
+    ] = True
+    max_aspects: Annotated[int, ranged(1, 100, "Aspects of an entity, the heaviest first")] = field(
+        name="maxAspectsPerEntity", default=10
+    )
+    max_attributes: Annotated[int, ranged(1, 200, "Attributes of an aspect, the most important first")] = field(
+        name="maxAttributesPerAspect", default=20
+    )
+    max_neighbours: Annotated[int, ranged(0, 500, "Entities that are reached over a dependency")] = field(
+        name="maxDependencyHops", default=30
+    )
+    min_strength: Annotated[float, ranged(0.0, 1.0, "Least strength of a dependency that is followed")] = field(
+        name="minDependencyStrength", default=0.3
+    )
+    timeout_ms: Annotated[int, ranged(50, 5 * SECOND_MS, "Time limit of the walk; what was found by then counts")] = 500
 
 
 class RerankerConfig(Struct, frozen=True, rename="camel"):
@@ -323,6 +350,7 @@ class PipelineV2Config(Struct, frozen=True, rename="camel"):
     extraction: ExtractionConfig = ExtractionConfig()
     worker: WorkerConfig = WorkerConfig()
     graph: GraphConfig = GraphConfig()
+    traversal: TraversalConfig = TraversalConfig()
     reranker: RerankerConfig = RerankerConfig()
     autonomous: AutonomousConfig = AutonomousConfig()
     repair: RepairConfig = RepairConfig()

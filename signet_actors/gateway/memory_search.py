@@ -13,6 +13,8 @@ import msgspec
 from signet_actors.config.schema import Config
 from signet_actors.domain.exact_names import exact_names
 from signet_actors.domain.extraction.prompts import MAX_RESULT_CHARS
+from signet_actors.domain.ranking.dampening import Dampening
+from signet_actors.domain.ranking.traversal import Traversal
 from signet_actors.domain.temporal.in_text import names_time
 from signet_actors.domain.temporal.intent import ALL_FACETS, Intent
 from signet_actors.domain.temporal.past import asks_for_past
@@ -52,11 +54,13 @@ async def search_memories(
     names: Mapping[str, float] | None = None,
     of_long_text: bool = False,
     is_part: bool | None = None,
+    beside: bool = False,
+    facts: int = 0,
 ) -> tuple[Recalled, list[Stage]]:
     """Return the memories that match ``query`` by words and by meaning, and what each stage took.
 
     ``received``: rows that make room for others. ``turns``: look for turns of sessions, too, unless ``enough`` memories
-    answer. ``known``, ``asked``, ``names``, ``of_long_text``, ``is_part``: as of ``Recall``; None: as the query itself.
+    answer. The others: as of ``Recall``; None: as the query itself.
     """
     state = call.state
     clock = state.clock
@@ -107,11 +111,16 @@ async def search_memories(
             of_long_text=of_long_text,
             newest_first=not asks_how_it_was(call, query, fields, intent),
             is_part=len(query) > LONG_CHARS if is_part is None else is_part,
+            graph=graph_limits(state.config),
+            dampening=dampening(state.config),
+            beside=beside,
+            facts=facts,
         ),
         trace_id=call.trace_id,
         frames=[frame for frame in (vector.frame, former.frame) if frame is not None],
     )
     answered = clock.monotonic_ns()
+    state.checkpoints.named(call.session_key, call.agent_id, [(each.id, each.name) for each in found.entities])
     if not second:  # its model stays, whether or not this searcher has read its vectors in
         seconds = [space for space in found.second_spaces if is_second(state, space[0])]
         state.previous_embedder.observe_stale(
@@ -125,6 +134,39 @@ async def search_memories(
     stages += [Stage(name=timing.name, duration_ms=round(timing.duration_ms, 2)) for timing in found.timings]
     stages.append(Stage(name="searcher_round_trip", duration_ms=milliseconds(answered - embedded)))
     return found, stages
+
+
+def graph_limits(config: Config) -> Traversal | None:
+    """Return how a recall uses the knowledge graph, None if it does not."""
+    pipeline = config.memory.pipeline_v2
+    walks, boosts = pipeline.traversal, pipeline.graph
+    if not boosts.enabled:
+        return None
+    return Traversal(
+        is_primary=walks.enabled and walks.primary,
+        max_aspects=walks.max_aspects,
+        max_attributes=walks.max_attributes,
+        max_neighbours=walks.max_neighbours,
+        min_strength=walks.min_strength,
+        timeout_ms=walks.timeout_ms,
+        boost=boosts.boost_weight,
+        boost_timeout_ms=boosts.boost_timeout_ms,
+    )
+
+
+def dampening(config: Config) -> Dampening | None:
+    """Return the corrections of scores that are switched on, None without any."""
+    stages = config.memory.pipeline_v2.dampening
+    found = Dampening(
+        gravity=stages.gravity_enabled,
+        hub=stages.hub_enabled and config.memory.pipeline_v2.graph.enabled,
+        resolution=stages.resolution_enabled,
+        hub_percentile=stages.hub_percentile,
+        hub_penalty=stages.hub_penalty,
+        gravity_penalty=stages.gravity_penalty,
+        resolution_boost=stages.resolution_boost,
+    )
+    return found if found.gravity or found.hub or found.resolution else None
 
 
 def _left_s(call: Call[Any]) -> float:

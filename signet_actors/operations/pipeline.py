@@ -296,7 +296,7 @@ class LatencyReports(msgspec.Struct, frozen=True):
 
 
 class TraversalReport(msgspec.Struct, frozen=True, rename="camel"):
-    """Always off: there is no graph yet."""
+    """Whether recalls follow the knowledge graph. ``lastRun`` is null: each recall does it anew."""
 
     enabled: bool = False
     last_run: str | None = None

@@ -113,6 +113,8 @@ class RecallResult(msgspec.Struct, frozen=True):
     ``score`` orders the results of one recall; ``relevance`` can be compared between queries. Both are in [0, 1].
     ``temporal_*`` and ``subject_*``: the time by which it lies in the window of ``meta.temporal``, and what has that
     time. In a timeline, ``id`` begins with ``temporal:`` and ``subject_id`` is the id of the memory or session.
+    ``supplementary``: not a result but shown with them, beyond the limit; ``supplementary_reason``: constraint (of what
+    the query names) or rationale (of a decision among the results).
     ``session_key``: the part of ``sources`` that belongs to it; of a turn, its session. ``source_type``,
     ``source_path``: where it comes from; absent of one that was written by hand. ``newer_id``: the memory that says
     what has changed of it since; it stands before or directly after this one, unless the session has it.
@@ -146,6 +148,25 @@ class RecallResult(msgspec.Struct, frozen=True):
     source_type: str | UnsetType = UNSET
     source_path: str | UnsetType = UNSET
     newer_id: str | UnsetType = UNSET
+    supplementary_reason: str | UnsetType = UNSET
+
+
+class EntityFactItem(msgspec.Struct, frozen=True):
+    """What a memory states of an entity; ``kind`` is attribute or constraint."""
+
+    memory_id: str
+    content: str
+    kind: str
+    aspect: str
+
+
+class EntityContext(msgspec.Struct, frozen=True):
+    """An entity of the agent that the query names, its constraints, and what it is asked about it."""
+
+    id: str
+    name: str
+    entity_type: str
+    facts: list[EntityFactItem]
 
 
 class Stage(msgspec.Struct, frozen=True, rename="camel"):
@@ -217,7 +238,7 @@ class RecallReply(msgspec.Struct, frozen=True):
     """Ranked memories, best first; ``method`` is hybrid when vectors took part, else keyword.
 
     ``explained`` is present if the request has ``explainId``, and ``sources`` if it has ``expand``: what was said in
-    the sessions of the results, by session key.
+    the sessions of the results, by session key. ``entity_context``: of a search by GET, entities that the query names.
     """
 
     results: list[RecallResult]
@@ -227,6 +248,7 @@ class RecallReply(msgspec.Struct, frozen=True):
     aggregate: Aggregate | UnsetType = UNSET
     explained: ExplainedId | UnsetType = UNSET
     sources: dict[str, str] | UnsetType = UNSET
+    entity_context: list[EntityContext] | UnsetType = UNSET
 
 
 class LegacyResult(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from signet_actors.domain.extraction.proposals import Candidate
+from signet_actors.domain.ranking.dampening import Dampening
 from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
 from signet_actors.domain.ranking.traversal import Traversal
 from signet_actors.operations.forget import ForgetCandidate
@@ -59,10 +60,30 @@ class RowTime(msgspec.Struct, frozen=True, omit_defaults=True):
     subject_id: str
 
 
+class EntityFact(msgspec.Struct, frozen=True):
+    """What a memory states of an entity. ``kind``: attribute or constraint; ``aspect`` may be empty."""
+
+    memory_id: str
+    content: str
+    kind: str
+    aspect: str
+
+
+class NamedEntity(msgspec.Struct, frozen=True):
+    """An entity of the agent that a query names, with active facts if the request wants them."""
+
+    id: str
+    name: str
+    entity_type: str
+    facts: list[EntityFact] = []
+
+
 class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """One ranked memory, or with ``time`` one entry of a timeline.
 
-    ``source``: hybrid, keyword, vector, or hint (only a question stored as a hint for it matched). ``content_length``:
+    ``source``: hybrid, keyword, vector, or hint (only a question stored as a hint for it matched); of a row that no leg
+    has found, structured, ka_traversal, traversal or graph. ``supplementary``: constraint or rationale, why it is shown
+    beside the results. ``content_length``:
     the length of the whole content in characters, None if ``content`` is not cut. ``relevance``: in [0, 1], comparable
     between queries (docs/quality.md "Relevance"). ``explanation``: only if the request wants it. ``own_ms``: when it
     occurred, or else was given its words, in milliseconds since 1970; 0 where it is not known. ``content_version``: the
@@ -96,6 +117,7 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
     source_path: str | None = None
     newer_id: str | None = None
     content_at: str | None = None
+    supplementary: str | None = None
 
     @property
     def said_at(self) -> str:
@@ -117,6 +139,7 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
     found by their words alone. ``suppressed``: the rows of ``Recall.received`` that would be among these;
     ``received_hits`` are those of them that match words of the query.
     ``turns``: what was said in earlier sessions, in the form of rows; their ids are no ids of memories.
+    ``beside``: rows beyond the limit: constraints of what the query names, and reasons of decisions among the rows.
     """
 
     rows: list[RecalledRow]
@@ -130,6 +153,8 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
     suppressed: int = 0
     received_hits: tuple[int, ...] = ()
     turns: list[RecalledRow] = []
+    beside: list[RecalledRow] = []
+    entities: list[NamedEntity] = []
 
 
 class TimeFilter(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -169,6 +194,8 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     them is relevant. ``of_long_text``: the query is a statement of a long text, which tells less than a question.
     ``is_part``: it is cut from one, so not all of its words have to be answered. ``newest_first``: of results that
     answer equally well, the newest is the first. ``graph``: use the knowledge graph of the agent, within these limits.
+    ``beside``: return constraints and reasons, too; ``facts``: so many of each entity that the query names.
+    ``dampening``: correct the scores before the final sort.
     """
 
     query: str
@@ -207,6 +234,9 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     is_part: bool = False
     newest_first: bool = True
     graph: Traversal | None = None
+    dampening: Dampening | None = None
+    beside: bool = False
+    facts: int = 0
 
 
 class ListTimeline(Request[Recalled], frozen=True, tag="searcher.list_timeline"):

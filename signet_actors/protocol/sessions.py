@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from signet_actors.domain.ranking.traversal import Traversal
 from signet_actors.protocol.memories import Memory, ReadScope, Wording
 from signet_actors.protocol.message import Message, Request
 
@@ -168,7 +169,8 @@ class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.fi
     moment for the decay, in milliseconds since 1970. ``session_key``: the session that starts, which is not the last
     session. ``candidates``: how many rows of the highest importance are compared exactly. ``recency_bias``: how much
     the age of a memory counts, 0 to 1. ``without``: ids of what is not found among what was asked for. ``chars``: how
-    much of each content; a start compares it with those of others.
+    much of each content; a start compares it with those of others. ``graph``: limits of
+    the knowledge graph, None without it.
     """
 
     read: ReadScope
@@ -185,6 +187,7 @@ class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.fi
     candidates: int = 200
     chars: int = 8_000
     of_all_types: bool = False
+    graph: Traversal | None = None
 
 
 SessionQuery = GetSession | FindSessionStart | FindWordings

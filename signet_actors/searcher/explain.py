@@ -24,6 +24,7 @@ from signet_actors.domain.ranking.explanation import ExplainedId, Explanation, L
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import Recall
 from signet_actors.searcher.columns import Mask, Seqs
+from signet_actors.searcher.graph.stage import GraphFound, path_to
 from signet_actors.searcher.legs.keyword import UNCERTAIN, KeywordHits
 from signet_actors.searcher.legs.vector import VectorHits, VectorLeg
 from signet_actors.searcher.postings import MATCH, Rows
@@ -97,6 +98,7 @@ class Stages(NamedTuple):
     candidates: Candidates
     moves: Moves
     ranking: Ranking
+    graph: GraphFound = GraphFound()
 
 
 class Explained(NamedTuple):
@@ -239,6 +241,7 @@ class _Explainer:
             coverage=round(float(covered[0]), relevance.DECIMALS),
             standing=None if np.isnan(standing[0]) else round(float(standing[0]), relevance.DECIMALS),
             relevance=float(stages.measure.relevance(row, cosines)[0]),
+            path=path_to(self._snapshot, self._reader.graph, stages.graph, seq),
         )
 
     def _legs(self, seq: int, strength: float, cosine: float) -> list[LegScore]:

@@ -28,9 +28,11 @@ from signet_actors.protocol.searcher import CommonWords, GetCommonWords, Recall,
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.searcher import token_similarity
 from signet_actors.searcher.columns import DAY_MS, Mask
+from signet_actors.searcher.dampening import dampened
 from signet_actors.searcher.episodes import NONE, positions
 from signet_actors.searcher.exact_matches import lift_exact_matches, rows_with_names
 from signet_actors.searcher.explain import Candidates, Explained, Moves, Ranking, Stages, explain
+from signet_actors.searcher.graph.beside import beside_rows, named_entities
 from signet_actors.searcher.graph.stage import GraphFound, search_graph, with_structure
 from signet_actors.searcher.legs.keyword import KeywordHits
 from signet_actors.searcher.legs.vector import VectorHits, VectorLeg
@@ -112,7 +114,8 @@ def recall(
     #    these. Every candidate gets its true strength in each leg, so that fusion compares like with like.
     reader.sync_context(snapshot)
     named = rows_with_names(reader, snapshot, command, allowed)
-    seqs, in_conversation = _candidates(reader, command, allowed, [keyword_hits, *vector_hits, graph], named)
+    seqs, in_conversation = _candidates(reader, command, allowed, [keyword_hits, *vector_hits], named)
+    seqs, in_conversation, is_flat = _with_graph(seqs, in_conversation, graph)
     bm25 = _strengths(reader, keyword_hits, seqs)
     is_english = stop_words_of(words_of(command.query)) == STOP_WORDS
     # The better model is one of English: to it, two texts in another language are near because of that.
@@ -183,7 +186,8 @@ def recall(
         scores = moves.between("episode_order", scores, episode_order.ordered(scored, near))
         watch.lap("episode_order")
 
-    scores = moves.between("traversal", scores, with_structure(graph, command.graph, seqs, scores, likely))
+    raised, strong = with_structure(graph, command, seqs, scores, strong, likely, is_flat)
+    scores = moves.between("traversal", scores, raised)
 
     # 9. Rerank the best by cosine, put the newest of near ties first, drop weak candidates, and move exact identifier
     #    matches to the front.
@@ -210,6 +214,8 @@ def recall(
         talk = in_conversation if has_context else np.zeros(len(seqs), np.bool_)
         exchanged = newest_first(snapshot, command.read, reader.columns, measure, seqs, scores, talk)
         scores = moves.between("newest_first", scores, exchanged)
+    is_semantic = cosine > 0.0
+    scores = dampened(reader, snapshot, command, seqs, scores, is_semantic, bm25 > 0.0, moves)
     keep = (strong >= command.min_score) | np.isin(seqs, named)
     if command.min_relevance > 0.0:
         keep &= measure.relevance(seqs, cosine) >= command.min_relevance
@@ -225,7 +231,8 @@ def recall(
     explained = Explained()
     if moves.wanted:
         ranking = Ranking(seqs[order], scores[order])
-        stages = Stages(allowed, keyword_hits, vector_hits, vector_queries, measure, candidates, moves, ranking)
+        legs_found = keyword_hits, vector_hits, vector_queries
+        stages = Stages(allowed, *legs_found, measure, candidates, moves, ranking, graph)
         explained = explain(reader, snapshot, command, stages)
     order = order[: command.limit]
     seqs, bm25, cosine = seqs[order], bm25[order], cosine[order]
@@ -233,7 +240,8 @@ def recall(
     versions = reader.columns.content_version[seqs]
     own_ms = own_times(snapshot, reader.columns, seqs)
     measures = scores[order], bm25, cosine, measure.relevance(seqs, cosine), by_hint, own_ms, versions
-    rows = fetch_rows(snapshot, command, seqs, *measures, explained.results)
+    by_graph = graph.sources(seqs[~is_flat[keep][order]])
+    rows = fetch_rows(snapshot, command, seqs, *measures, explained.results, by_graph)
     watch.lap("final_rank")
     return Recalled(
         rows=rows,
@@ -246,6 +254,8 @@ def recall(
         explained=explained.named,
         suppressed=len(suppressed),
         received_hits=tuple(received_hits.tolist()),
+        beside=beside_rows(reader, snapshot, command, graph, rows, allowed) if command.beside else [],
+        entities=named_entities(reader, snapshot, command, graph),
     )
 
 
@@ -320,7 +330,7 @@ def _candidates(
     reader: Reader,
     command: Recall,
     allowed: Mask,
-    hits: Sequence[KeywordHits | VectorHits | GraphFound],
+    hits: Sequence[KeywordHits | VectorHits],
     named: Seqs,
 ) -> tuple[Seqs, Mask]:
     """Return the candidates' ``seqs``, ascending, each once, and which of them are part of a conversation."""
@@ -342,6 +352,18 @@ def _candidates(
     in_conversation = np.zeros(len(seqs), np.bool_)
     in_conversation[np.searchsorted(seqs, inside)] = True
     return seqs, in_conversation
+
+
+def _with_graph(seqs: Seqs, in_conversation: Mask, graph: GraphFound) -> tuple[Seqs, Mask, Mask]:
+    """Return the candidates with those of the graph, and which of them were there without it.
+
+    What only the graph has found has no context, so that it changes no score of the others.
+    """
+    every = _each_once((seqs, graph.seqs))
+    is_flat, talk = np.zeros(len(every), np.bool_), np.zeros(len(every), np.bool_)
+    at = np.searchsorted(every, seqs)
+    is_flat[at], talk[at] = True, in_conversation
+    return every, talk, is_flat
 
 
 def _each_once(rows: Sequence[Seqs]) -> Seqs:

@@ -28,10 +28,12 @@ def fetch_rows(
     own_ms: Seqs,
     versions: npt.NDArray[np.int32],
     explanations: Mapping[int, Explanation],
+    by_graph: Mapping[int, str],
 ) -> list[RecalledRow]:
     """Read the rows, in the order of ``seqs``. SQL applies policy and filters again before any content is read.
 
-    The in-memory columns only preselect; this query decides what the caller sees.
+    The in-memory columns only preselect; this query decides what the caller sees. ``by_graph``: the sources of rows
+    that no leg has found.
     """
     found = recalled_by_seq(snapshot, command.read, command.filters, seqs.tolist())
     rows = []
@@ -45,7 +47,7 @@ def fetch_rows(
         source = (
             "hybrid" if strength > 0 and in_dense else by_words if strength > 0 else "vector" if in_dense else "context"
         )
-        measured = RowScores(round(min(1.0, score), 6), relevant, source, seq, own, version)
+        measured = RowScores(round(min(1.0, score), 6), relevant, by_graph.get(seq, source), seq, own, version)
         rows.append(recalled_row(row, command, measured, explanations.get(seq)))
     return rows
 
@@ -59,6 +61,7 @@ class RowScores(NamedTuple):
     seq: int
     own_ms: int
     content_version: int
+    supplementary: str | None = None
 
 
 def recalled_row(

@@ -194,7 +194,7 @@ def test_the_status_has_the_members_of_the_reference_without_invented_values(api
         "memory": {"pending": 4, "leased": 1, "completed": 9, "failed": 0, "dead": 2},
         "summary": {"pending": 0, "leased": 0, "completed": 0, "failed": 0, "dead": 0},
     }
-    assert said["traversal"] == {"enabled": False, "lastRun": None}
+    assert said["traversal"] == {"enabled": True, "lastRun": None}
     assert [said[name] for name in ("feedback", "predictor")] == [None] * 2
     assert said["errorSummary"] == {"extraction": 4}
     assert (said["mode"], said["writes"]) == ("controlled-write", "full")

@@ -58,6 +58,14 @@ SPECIFIED: dict[str, tuple[object, object]] = {
     "graph.boostWeight": (0.15, (0.0, 1.0)),
     "graph.boostTimeoutMs": (500, (50, 5000)),
     "graph.inlineLinker": ("link", ("link", "create")),  # docs/decisions.md 20
+    # knowledge-graph.txt "Walk Algorithm"
+    "traversal.enabled": (True, BOOL),
+    "traversal.primary": (True, BOOL),
+    "traversal.maxAspectsPerEntity": (10, (1, 100)),
+    "traversal.maxAttributesPerAspect": (20, (1, 200)),
+    "traversal.maxDependencyHops": (30, (0, 500)),
+    "traversal.minDependencyStrength": (0.3, (0.0, 1.0)),
+    "traversal.timeoutMs": (500, (50, 5000)),
     "reranker.enabled": (False, BOOL),  # docs/decisions.md 46
     "reranker.model": ("", None),
     "reranker.useExtractionModel": (False, BOOL),  # memory-api.txt
@@ -99,9 +107,10 @@ SPECIFIED: dict[str, tuple[object, object]] = {
     "hints.max": (5, (1, 20)),
     "hints.timeout": (45000, (5000, 300000)),
     "hints.poll": (5000, (1000, 60000)),
-    "dampening.gravityEnabled": (True, BOOL),
-    "dampening.hubEnabled": (True, BOOL),
-    "dampening.resolutionEnabled": (True, BOOL),
+    # docs/decisions.md 9: off, because none of them gains.
+    "dampening.gravityEnabled": (False, BOOL),
+    "dampening.hubEnabled": (False, BOOL),
+    "dampening.resolutionEnabled": (False, BOOL),
     "dampening.hubPercentile": (0.9, (0.0, 1.0)),
     "dampening.hubPenalty": (0.7, (0.0, 1.0)),
     "dampening.gravityPenalty": (0.5, (0.0, 1.0)),

@@ -106,6 +106,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "_STATES": MATCHED,
         "ASPECT_VERBS": SEARCHED,
     },
+    "domain.ranking.dampening": {"_DATED": SEARCHED},
     "domain.ranking.text_flags": {
         **dict.fromkeys(("_ASKS", "_TOKEN"), SEARCHED),
         "_ORDINAL": WHOLE,
@@ -382,6 +383,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "providers.llm.cli_provider": {"_RATE_LIMITED": SEARCHED, "_UNAUTHORIZED": SEARCHED},
     "providers.log_sanitizing": {"_BLANKS": SEARCHED, "_KEY_LIKE": SEARCHED, "_SEPARATORS": SEARCHED},
     "searcher.exact_matches": {"lift_exact_matches": FIXED},  # escaped names, with nothing repeated
+    "searcher.graph.beside": {"_REASON": SEARCHED},
     "store.vector_file": {"vector_file:sub": FIXED},
     "store.sqlite.migrate": {"_WHOLE_WORD": SEARCHED},
     "writer.restore": {"_DECISION": MATCHED},

@@ -44,7 +44,8 @@ class Explanation(msgspec.Struct, frozen=True):
 
     ``terms`` of the query are in the memory, ``missing_terms`` are not; terms too frequent to be searched for are in
     neither. ``similar_terms`` are in the memory, and resemble a missing term that no memory has. ``coverage`` and
-    ``standing`` (in spreads, None without a vector) are the two parts of ``relevance``.
+    ``standing`` (in spreads, None without a vector) are the two parts of ``relevance``. ``path``: how the knowledge
+    graph led to it, from an entity that the query names to what the memory states.
     """
 
     legs: list[LegScore]
@@ -57,6 +58,7 @@ class Explanation(msgspec.Struct, frozen=True):
     coverage: float
     standing: float | None
     relevance: float
+    path: list[str] = []
 
 
 class ExplainedId(msgspec.Struct, frozen=True):

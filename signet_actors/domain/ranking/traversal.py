@@ -16,6 +16,7 @@ import numpy.typing as npt
 from signet_actors.domain.graph.names import name_tokens
 from signet_actors.domain.stop_words import STOP_WORDS
 
+Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
 MAX_OF_QUERY: Final = 20
@@ -77,5 +78,11 @@ def rarity(mentions: int, memories: int) -> float:
 
 
 def pool_scores(cosine: Floats, structure: Floats) -> Floats:
-    """Return the scores of rows that the walk found; ``cosine`` and ``structure`` are in [0, 1]."""
+    """Return the scores of rows that only the walk has found; ``cosine`` (relative) and ``structure`` in [0, 1]."""
     return OF_COSINE * cosine + OF_STRUCTURE * structure
+
+
+def best_of_pool(flat: Floats, limit: int) -> float:
+    """Return the highest score of a row that only the walk has found: ``FLAT_SHARE`` of the results come before it."""
+    reserved = min(len(flat), max(1, math.ceil(FLAT_SHARE * limit)))
+    return float(np.sort(flat)[-reserved]) if reserved else 1.0

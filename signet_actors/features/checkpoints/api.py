@@ -115,9 +115,11 @@ class KeepCheckpointReply(HookOutcome, frozen=True, kw_only=True, rename="camel"
 
 
 class StoredCheckpoint(Checkpoint, frozen=True):
-    """The row of a checkpoint; ``ended`` is 0 or 1."""
+    """The row of a checkpoint; ``ended`` is 0 or 1. ``focal_*``: what it was about, arrays as JSON text or None."""
 
     ended: int
+    focal_entity_ids: str | None = None
+    focal_entity_names: str | None = None
 
 
 class RecordCheckpoint(Request[Answered], frozen=True, tag="checkpoints.record"):

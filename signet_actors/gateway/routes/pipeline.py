@@ -57,6 +57,7 @@ async def pipeline_status(call: Call[NoFields]) -> HttpResponse:
 def render(snapshot: DaemonSnapshot) -> api.PipelineStatusReply:
     """Return the pipeline's status."""
     config, replies, now_ms = snapshot.config, snapshot.replies, snapshot.now_ms
+    pipeline = config.memory.pipeline_v2
     status, extractor, decider = replies.queues, replies.extractor, replies.decider
     writes = pipeline_mode(flags_of(config.memory.pipeline_v2)) if extractor is None else PipelineMode(extractor.mode)
     models = {
@@ -97,6 +98,7 @@ def render(snapshot: DaemonSnapshot) -> api.PipelineStatusReply:
             iso(now_ms),
         ),
         latency=latency(snapshot.requests),
+        traversal=api.TraversalReport(pipeline.graph.enabled and pipeline.traversal.enabled),
     )
 
 

@@ -41,6 +41,8 @@ from signet_actors.protocol.transcripts import ExpandSessions
 TRUNCATED: Final = " [truncated]"
 WORD_MATCHES: Final = ("hybrid", "keyword")
 """Sources of rows that match words of the query."""
+FACTS: Final = 5
+"""Of each entity that the query of a search by GET names."""
 TIMELINE_SOURCE: Final = "temporal_"
 NEAREST: Final = 3
 """So many results are returned if none answers and only those that answer are asked for."""
@@ -55,15 +57,16 @@ async def recall(call: Call[api.RecallRequest]) -> HttpResponse:
 
 async def search(call: Call[api.SearchRequest]) -> HttpResponse:
     """Recall from query parameters."""
-    return HttpResponse(await recall_memories(call, call.request.query, call.request, None))
+    return HttpResponse(await recall_memories(call, call.request.query, call.request, None, facts=FACTS))
 
 
 async def recall_memories(
-    call: Call[Any], query: str, fields: api.RecallFields, time: RecallTime | None
+    call: Call[Any], query: str, fields: api.RecallFields, time: RecallTime | None, *, facts: int = 0
 ) -> api.RecallReply:
     """Answer a recall. Those of one session run one after the other, so that it receives no row twice.
 
-    An aggregate gives the session no rows, and others do not wait for its model.
+    An aggregate gives the session no rows, and others do not wait for its model. ``facts``: so many of each entity that
+    the query names.
     """
     call.state.note_tool(call.headers)
     if fields.aggregate:
@@ -73,7 +76,7 @@ async def recall_memories(
         call.state.checkpoints.searched(context.key, context.agent_id, query)
         if not fields.aggregate:
             await call.hold(context.lock)
-    return await _recall(call, query, fields, time, context)
+    return await _recall(call, query, fields, time, context, facts)
 
 
 async def _context(call: Call[Any]) -> Context | None:
@@ -89,7 +92,12 @@ async def _context(call: Call[Any]) -> Context | None:
 
 
 async def _recall(
-    call: Call[Any], query: str, fields: api.RecallFields, time: RecallTime | None, context: Context | None
+    call: Call[Any],
+    query: str,
+    fields: api.RecallFields,
+    time: RecallTime | None,
+    context: Context | None,
+    facts: int,
 ) -> api.RecallReply:
     """Answer a recall and record the access asynchronously, so that the caller does not wait for a write."""
     state = call.state
@@ -97,7 +105,7 @@ async def _recall(
     started = clock.monotonic_ns()
     intent = _intent(call, query, fields, time)
     with_turns = config.search.transcripts and not fields.aggregate and await _may_read_turns(call)
-    found, stages = await _found(call, query, fields, intent, context, turns=with_turns)
+    found, stages = await _found(call, query, fields, intent, context, turns=with_turns, facts=facts)
     if intent is not None and intent.mode == "timeline":
         if fields.explain or fields.explain_id is not None:
             call.warnings.append("a timeline is in order of its facets and times; explain has no effect")
@@ -110,22 +118,21 @@ async def _recall(
     if card is not None:
         rows = rows_beside_card(rows, fields.limit)
     touch_memories(call, rows if outcome is None else outcome.cited)
-    memories = [row for row in rows if not row.source.startswith(TIMELINE_SOURCE)]
+    shown = {row.id for row in rows}
+    beside = [row for row in found.beside if row.id not in shown] if outcome is None else []
+    memories = [row for row in (*rows, *beside) if not row.source.startswith(TIMELINE_SOURCE)]
     dedupe, repeated = _record(call, context, found, memories)
     sources, session_keys = await session_excerpts(call, query, rows) if fields.expand else (UNSET, {})
     results = [] if card is None else [card]
     if outcome is not None:
         results += [] if outcome.result is None else [outcome.result]
         stages += outcome.stages
-    results += [
-        _result(
-            row,
-            pipeline.guardrails.recall_truncate_chars,
-            already_recalled=row.id in repeated,
-            session_key=session_keys.get(row.id, UNSET),
-        )
-        for row in rows
-    ]
+
+    def result(row: RecalledRow) -> api.RecallResult:
+        cut, key = pipeline.guardrails.recall_truncate_chars, session_keys.get(row.id, UNSET)
+        return _result(row, cut, already_recalled=row.id in repeated, session_key=key)
+
+    results += map(result, rows)
     turns = [row for row in found.turns if with_turns and (sources is UNSET or row.session_id not in sources)]
     results += [  # each is an excerpt around what was found
         _result(row, len(row.content), already_recalled=False, session_key=row.session_id or UNSET)
@@ -133,6 +140,7 @@ async def _recall(
     ]
     if fields.answering and not any(row.time for row in rows):
         results.sort(key=lambda result: result.relevance < ANSWERS)
+    results += map(result, beside)
     if pipeline.reranker.use_extraction_model and outcome is None:
         stages.append(api.Stage(name="llm_summary", duration_ms=milliseconds(clock.monotonic_ns() - answered)))
     return api.RecallReply(
@@ -141,7 +149,7 @@ async def _recall(
         method=found.method,
         meta=api.RecallMeta(
             total_returned=len(results),
-            has_supplementary=card is not None,
+            has_supplementary=card is not None or bool(beside),
             no_hits=not results,
             timings=api.Timings(total_ms=milliseconds(clock.monotonic_ns() - started), stages=stages),
             dedupe=dedupe,
@@ -151,6 +159,9 @@ async def _recall(
         aggregate=UNSET if outcome is None else outcome.aggregate,
         explained=UNSET if found.explained is None else found.explained,
         sources=sources,
+        entity_context=msgspec.convert(found.entities, list[api.EntityContext], from_attributes=True)
+        if facts
+        else UNSET,
     )
 
 
@@ -169,13 +180,14 @@ async def _found(
     context: Context | None,
     *,
     turns: bool,
+    facts: int = 0,
 ) -> tuple[Recalled, list[api.Stage]]:
     """Return what a recall finds: memories that match, or what happened at the time of ``intent``."""
     if intent is not None and intent.mode == "timeline":
         found, stages = await timeline(call, fields, intent)
         return found if found.rows else await naming_time(call, fields, intent, found), stages
     received = () if context is None or fields.include_recalled else context.left_out(call.request_key)
-    return await _search(call, query, fields, intent, received, turns=turns)
+    return await _search(call, query, fields, intent, received, turns=turns, facts=facts)
 
 
 async def _answered(
@@ -242,19 +254,21 @@ async def _search(
     received: tuple[Wording, ...],
     *,
     turns: bool,
+    facts: int,
 ) -> tuple[Recalled, list[api.Stage]]:
     """Return what was found; with ``answering`` and no threshold what answers, or the nearest if nothing does."""
     text = query if intent is None else intent.search_text
     filters = filters_of(fields, call.former_project)
+    beside: dict[str, Any] = {"beside": True, "facts": facts}
     chosen = fields.answering and fields.min_relevance is None
     if not chosen or (intent is not None and intent.may_list):
-        found, stages = await search_memories(call, text, fields, intent, filters, received, turns=turns)
+        found, stages = await search_memories(call, text, fields, intent, filters, received, turns=turns, **beside)
     else:
         least = msgspec.structs.replace(fields, min_relevance=ANSWERS)
-        found, stages = await search_memories(call, text, least, intent, filters, received, turns=turns)
+        found, stages = await search_memories(call, text, least, intent, filters, received, turns=turns, **beside)
         if not (found.rows or found.turns or found.suppressed):
             nearest = msgspec.structs.replace(fields, limit=min(fields.limit, NEAREST))
-            found, stages = await search_memories(call, text, nearest, intent, filters, received)
+            found, stages = await search_memories(call, text, nearest, intent, filters, received, **beside)
             if found.rows:
                 call.warnings.append(f"nothing has a relevance of {ANSWERS} or more: most likely none of these answers")
     if intent is not None and intent.may_list and not fields.aggregate:
@@ -352,6 +366,8 @@ def _result(row: RecalledRow, cut: int, *, already_recalled: bool, session_key: 
         session_key=session_key,
         source_type=_origin(row.source_type),
         source_path=row.source_path or UNSET,
+        supplementary=row.supplementary is not None,
+        supplementary_reason=row.supplementary or UNSET,
         **when,
     )
 

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 WINDOW_MS: Final = 2500
 RETRY_MS: Final = 1000
+MAX_FOCAL: Final = 10
+"""Entities that a session was about, of those that were named last."""
 MAX_SESSIONS: Final = 256
 """Of which this process knows what they did; of more, the one that was used longest ago is dropped."""
 STORE_WAIT_S: Final = 0.5
@@ -67,6 +69,7 @@ T = TypeVar("T")
 class Activity:
     """What a session of one agent did. ``draft``: the checkpoint whose window is open, ``unsaved`` if it changed since.
 
+    ``focal``: the entities that its searches named last, names by id.
     ``new_chars``: the length of the turns since the last checkpoint that was made for them. ``ending``: the session has
     reported its end (at ``ended_at`` if that is known), which is stored with the next write; ``over``: that is stored.
     """
@@ -81,6 +84,7 @@ class Activity:
         self.prompts: deque[str] = deque(maxlen=RECENT_PROMPTS)
         self.queries: tuple[str, ...] = ()
         self.remembers: tuple[str, ...] = ()
+        self.focal: OrderedDict[str, str] = OrderedDict()
         self.draft: Draft | None = None
         self.draft_id = ""
         self.closes_ns = self.retry_ns = 0
@@ -148,6 +152,17 @@ class SessionCheckpoints:
             activity = self._of(key, agent_id)
             activity.queries = latest((*activity.queries, beginning_of(query, _TEXT_CHARS)), MAX_QUERIES)
             self._schedule()
+
+    def named(self, key: str | None, agent_id: str, entities: Iterable[tuple[str, str]]) -> None:
+        """Note the entities, as id and name, that a search of the session named."""
+        activity = None if key is None else self._sessions.get((key, agent_id))
+        if activity is None:
+            return
+        for entity_id, name in entities:
+            activity.focal[entity_id] = name
+            activity.focal.move_to_end(entity_id)
+            if len(activity.focal) > MAX_FOCAL:
+                activity.focal.popitem(last=False)
 
     def remembered(self, key: str | None, agent_id: str, ids: Iterable[str]) -> None:
         """Note that memories were stored."""
@@ -393,6 +408,8 @@ class SessionCheckpoints:
             recent_remembers=msgspec.json.encode(draft.remembers).decode(),
             created_at="",
             ended=0,
+            focal_entity_ids=msgspec.json.encode(list(activity.focal)).decode() if activity.focal else None,
+            focal_entity_names=msgspec.json.encode(list(activity.focal.values())).decode() if activity.focal else None,
         )
 
     def _cleaned(self, text: str, known: dict[str, str]) -> str:

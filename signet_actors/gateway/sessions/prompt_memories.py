@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from signet_actors.domain.extraction.injection_detector import detect_injection
+from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.program_text import said_by_user
 from signet_actors.domain.prompt_terms import PromptTerms
 from signet_actors.domain.query_words import words_of
@@ -20,6 +21,7 @@ from signet_actors.domain.ranking.relevance import OF_NAMED, without_doubtful
 from signet_actors.domain.session_inject import (
     TURN_CHARS,
     Line,
+    harmless,
     memory_lines,
     prompt_memories,
     session_line,
@@ -49,6 +51,10 @@ ENOUGH: Final = 2
 """With so many memories, no turn of an earlier session is looked for."""
 TURN_RELEVANCE: Final = 0.8
 """Turns are found by their words alone, so they must answer more surely."""
+FACTS: Final = 3
+"""Of each entity that a prompt names."""
+MAX_ENTITY_CHARS: Final = 800
+ENTITY_HEADING: Final = "## Relevant Entity Context"
 MAX_SPANS: Final = 3
 NEARLY: Final = 0.8
 """Memories with so much of the relevance of the best one are given with it."""
@@ -144,13 +150,29 @@ async def offered_memories(
         tools = session_line(session.key, limit) if await state.has_tools(call.request.harness) else ""
         context.told_tools = bool(tools)
     inject = prompt_memories(items, tools) if items else ""
+    about = _entity_context(found, {row.id for row in found.rows}, limit - len(inject))
+    inject = "\n\n".join(filter(None, (inject, about)))
     return UserPromptReply(
         inject=inject,
         dynamic_context=inject,
         memory_count=len(shown.ids),
         query_terms=list(terms.terms),
-        engine=found.method,
+        engine="entity-context" if about and not items else found.method,
     )
+
+
+def _entity_context(found: Recalled, shown: Collection[str], chars: int) -> str:
+    """Return a section about the entities that the prompt names, with what fits of their facts; empty without any."""
+    lines = [ENTITY_HEADING]
+    left = min(chars, MAX_ENTITY_CHARS) - len(ENTITY_HEADING) - 2
+    for entity in found.entities:
+        for fact in entity.facts:
+            mark = " (constraint)" if fact.kind == "constraint" else ""
+            line = f"- {harmless(collapsed(entity.name))}{mark}: {harmless(collapsed(fact.content))}"
+            if fact.memory_id not in shown and len(line) < left:
+                lines.append(line)
+                left -= len(line) + 1
+    return "\n".join(lines) if len(lines) > 1 else ""
 
 
 async def _searched(
@@ -180,6 +202,7 @@ async def _searched(
             names={} if at else terms.names,
             of_long_text=search.is_of_long,
             is_part=search.is_part,
+            facts=0 if at else FACTS,
         )
         for at, search in enumerate(terms.searches)
     ]

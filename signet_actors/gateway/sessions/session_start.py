@@ -30,6 +30,7 @@ from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.domain.versions import Dated, newest_versions
 from signet_actors.errors import SignetError
 from signet_actors.gateway.http.route import Call
+from signet_actors.gateway.memory_search import graph_limits
 from signet_actors.gateway.routes.identity import identity_of_agent
 from signet_actors.gateway.sessions.hook_runner import HookSession
 from signet_actors.gateway.sessions.ledger import Context
@@ -119,6 +120,7 @@ def _query(call: Call[SessionStartRequest], session: HookSession, context: Conte
         decay_rate=call.state.config.memory.decay_rate,
         candidates=settings.candidate_pool_limit,
         recency_bias=settings.recency_bias,
+        graph=graph_limits(call.state.config),
     )
 
 

@@ -16,6 +16,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from signet_actors.domain.ranking.traversal import telling_tokens
 from signet_actors.searcher.columns import Mask
@@ -256,6 +257,20 @@ class GraphIndex:
         rows = self.contributed_to(entity)
         owners = rows["owner"][rows["kind"] == MENTION]
         return int(np.count_nonzero(readable[owners[owners < len(readable)]]))
+
+    def degrees(self, agent: int, readable: Mask) -> npt.NDArray[np.int64]:
+        """Return for each entity how many ``readable`` memories mention it; 0 for those of other agents."""
+        rows = self.contributions.all()
+        owners, is_mention = rows["owner"], rows["kind"] == MENTION
+        counted = rows["target"][
+            is_mention & (owners < len(readable)) & readable[np.minimum(owners, len(readable) - 1)]
+        ]
+        degrees = np.bincount(counted, minlength=len(self.ids))
+        for into, members in self._members.items():
+            degrees[into] += degrees[members].sum()
+            degrees[members] = 0
+        degrees[np.frombuffer(self._agent, np.int32) != agent] = 0
+        return degrees
 
     def weights(self, aspects: Any) -> Any:
         """Return the weights of aspects by their numbers; those of ``NO_ASPECT`` mean nothing."""

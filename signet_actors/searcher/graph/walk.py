@@ -78,7 +78,8 @@ def walk(
 def boosted(index: GraphIndex, agent: int, focal: Sequence[Focal], allowed: Mask, is_over: Callable[[], bool]) -> Seqs:
     """Return at most ``MAX_BOOSTED`` allowed memories that mention the focal entities, or what these are related to.
 
-    Source: memory-system.txt "Recall"; architecture.txt "Graph boost fallback".
+    The newest ones of each entity come first. Source: memory-system.txt "Recall"; architecture.txt "Graph boost
+    fallback".
     """
     entities = dict.fromkeys(each.entity for each in focal)
     for each in focal:
@@ -96,7 +97,7 @@ def boosted(index: GraphIndex, agent: int, focal: Sequence[Focal], allowed: Mask
         rows = index.contributed_to(entity)
         owners = rows["owner"][rows["kind"] == MENTION]
         owners = owners[owners < len(allowed)]
-        found |= dict.fromkeys(np.sort(owners[allowed[owners]])[::-1].tolist())
+        found |= dict.fromkeys(np.sort(owners[allowed[owners]])[::-1][:MAX_BOOSTED].tolist())
     return np.array(list(found)[:MAX_BOOSTED], np.int64)
 
 

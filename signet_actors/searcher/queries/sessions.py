@@ -34,6 +34,7 @@ from signet_actors.protocol.sessions import (
 from signet_actors.searcher.columns import DAY_MS, Mask, Seqs
 from signet_actors.searcher.corrections import Corrections
 from signet_actors.searcher.forgotten import Forgotten
+from signet_actors.searcher.graph.stage import graph_constraints
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import sessions as stored
@@ -100,7 +101,8 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
     """Return what a new session should know, without what belongs to other projects.
 
     Constraints are pinned memories, then those that were named so, then orders in form whose type was inferred. Notes
-    that were imported count only if they were asked for.
+    that were imported count only if they were asked for. Of the knowledge graph, the constraints of the entities that
+    the project's last session was about, or of the project itself, count beside them.
     """
     reader.sync(snapshot)
     project, columns = query.project, reader.columns
@@ -109,7 +111,7 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
         filters = Filters(project=project, former_project=query.former_project, or_no_project=True)
     allowed = reader.allowed_rows(snapshot, query.read, filters)
     size = len(allowed)
-    ranks = columns.constraint_ranks(size)
+    ranks = np.maximum(columns.constraint_ranks(size), graph_constraints(reader, snapshot, query, allowed))
     binding = allowed & (ranks > 0)
     others = allowed & ~binding
     if query.of_all_types:

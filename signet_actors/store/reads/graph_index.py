@@ -6,7 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.store.engine import Snapshot
+from signet_actors.store.read_policy import conjunction, matching, readable
 from signet_actors.store.reads.columns import ChangeFeed
 
 _OLDEST_CHANGE = "SELECT min(c.change) FROM graph_changes c"
@@ -39,6 +41,24 @@ _ATTRIBUTES = (
 _FOCAL = (
     "SELECT c.focal_entity_ids FROM session_checkpoints c WHERE c.agent_id = :agent AND {} = :value"
     " AND c.focal_entity_ids IS NOT NULL ORDER BY c.seq DESC LIMIT 1"
+)
+_DESCRIBED = "SELECT e.id, e.name, e.entity_type FROM entities e WHERE e.id IN ({})"
+_FACTS = (
+    "SELECT a.memory_id, a.content, a.kind, coalesce(p.name, '') FROM entity_attributes a"
+    " JOIN memories m ON m.id = a.memory_id LEFT JOIN entity_aspects p ON p.id = a.aspect_id"
+    " WHERE a.entity_id IN ({}) AND a.status = 'active' AND m.is_deleted = 0 AND {}"
+    " ORDER BY CASE a.kind WHEN 'constraint' THEN 0 ELSE 1 END, a.importance * coalesce(p.weight, 0.5) DESC, a.seq DESC"
+    " LIMIT :limit"
+)
+_STATED = (
+    "SELECT e.name, coalesce(p.name, ''), a.content FROM entity_attributes a JOIN entities e ON e.id = a.entity_id"
+    " JOIN memories m ON m.id = a.memory_id LEFT JOIN entity_aspects p ON p.id = a.aspect_id"
+    " WHERE m.seq = :seq AND a.entity_id IN ({}) AND a.status = 'active' ORDER BY a.importance DESC, a.seq LIMIT 1"
+)
+_DEPENDS = (
+    "SELECT d.dependency_type FROM entity_dependencies d"
+    " WHERE d.source_entity_id IN ({}) AND d.target_entity_id IN ({})"
+    " ORDER BY d.strength DESC, d.dependency_type LIMIT 1"
 )
 _IN_RANGE = "m.seq >= :first AND m.seq < :end"
 
@@ -136,6 +156,36 @@ def focal_entities(
         if found is not None:
             return [str(each) for each in json.loads(found)]
     return []
+
+
+def described(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return name and type of the entities by id."""
+    return {id_: (name, type_) for id_, name, type_ in (_of(snapshot, _DESCRIBED, ids) if ids else ())}
+
+
+def facts(
+    snapshot: Snapshot, read: ReadScope, filters: Filters, entity_ids: Sequence[str], limit: int
+) -> list[tuple[str, str, str, str]]:
+    """Return ``(memory id, content, kind, aspect)`` of attributes that readable memories state, constraints first."""
+    dialect = snapshot.dialect
+    where, bindings = conjunction(readable(snapshot, read), matching(dialect, filters))
+    sql = _FACTS.format(dialect.members("ids"), where)
+    return snapshot.rows(sql, {**bindings, "ids": dialect.listed(entity_ids), "limit": limit})
+
+
+def stated(snapshot: Snapshot, seq: int, entity_ids: Sequence[str]) -> tuple[str, str, str] | None:
+    """Return ``(entity, aspect, content)`` of the most important attribute of the entities that the memory states."""
+    dialect = snapshot.dialect
+    row = snapshot.one(_STATED.format(dialect.members("ids")), {"ids": dialect.listed(entity_ids), "seq": seq})
+    return None if row is None else (row[0], row[1], row[2])
+
+
+def dependency_type(snapshot: Snapshot, source_ids: Sequence[str], target_ids: Sequence[str]) -> str | None:
+    """Return the type of the strongest dependency of the first entities on the others."""
+    dialect = snapshot.dialect
+    sql = _DEPENDS.format(dialect.members("sources"), dialect.members("targets"))
+    row = snapshot.one(sql, {"sources": dialect.listed(source_ids), "targets": dialect.listed(target_ids)})
+    return None if row is None else str(row[0])
 
 
 def _of(snapshot: Snapshot, sql: str, ids: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -1,0 +1,83 @@
+"""Dampening: corrections of fused scores before the final sort.
+
+Source: memory-pipeline.txt "Post-Fusion Dampening"; docs/decisions.md 9.
+Departs: gravity lowers no score below the bound from which it counts, as the newer reference: otherwise a result just
+above the bound would fall behind one just below it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from signet_actors.domain.query_words import words_of
+from signet_actors.domain.stop_words import STOP_WORDS
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+GRAVITY_FLOOR: Final = 0.3
+HUB_SHARE: Final = 0.25
+"""An entity of less than this share of the memories is no hub."""
+RESOLVED_TYPES: Final = ("constraint", "decision")
+LEAST_CHARS: Final = 50
+_OF_DATE: Final = 0.5
+_DATED: Final = re.compile(
+    r"\b(?:\d{4}-\d{2}-\d{2}|january|february|march|april|may|june|july|august|september|october|november|december)\b",
+    re.IGNORECASE,
+)
+
+
+class Dampening(msgspec.Struct, frozen=True):
+    """Which stages run, and their factors."""
+
+    gravity: bool = True
+    hub: bool = True
+    resolution: bool = True
+    hub_percentile: float = 0.9
+    hub_penalty: float = 0.7
+    gravity_penalty: float = 0.5
+    resolution_boost: float = 1.2
+
+
+def shares_word(query: str, content: str) -> bool | None:
+    """Return whether the content has a telling word of the query; None if the query has none."""
+    asked = {word for word in words_of(query) if len(word) > 1 and word not in STOP_WORDS}
+    return not asked.isdisjoint(words_of(content)) if asked else None
+
+
+def with_gravity(scores: Floats, is_semantic: Mask, shares: Mask, penalty: float) -> Floats:
+    """Return the scores, lower for rows that were found by meaning alone and share no word with the query."""
+    lowered = np.maximum(GRAVITY_FLOOR, scores * penalty)
+    found: Floats = np.where(is_semantic & ~shares & (scores > GRAVITY_FLOOR), lowered, scores)
+    return found
+
+
+def hub_degree(degrees: Sequence[int] | npt.NDArray[np.int64], memories: int, percentile: float) -> float:
+    """Return the number of mentions from which on an entity is a hub; infinite without entities."""
+    ordered = np.sort(degrees)
+    if not len(ordered):
+        return math.inf
+    at = min(len(ordered) - 1, math.floor(len(ordered) * percentile))
+    return max(float(ordered[at]), math.ceil(memories * HUB_SHARE))
+
+
+def with_hubs(scores: Floats, has_only_hubs: Mask, penalty: float) -> Floats:
+    """Return the scores, lower for rows whose entities are all hubs; a row without entities has none."""
+    found: Floats = np.where(has_only_hubs, scores * penalty, scores)
+    return found
+
+
+def resolution(memory_type: str, content: str, boost: float) -> float:
+    """Return the factor for a memory that decides something, or names a date."""
+    if memory_type in RESOLVED_TYPES:
+        return boost
+    if len(content) >= LEAST_CHARS and _DATED.search(content):
+        return 1 + (boost - 1) * _OF_DATE
+    return 1.0
