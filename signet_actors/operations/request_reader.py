@@ -272,8 +272,11 @@ class KnownFields(NamedTuple):
 
 @cache
 def known_fields(*structs: type) -> KnownFields:
-    """Return the fields of objects that combine the fields of ``structs``."""
-    names: set[str] = set()
+    """Return the fields of objects that combine the fields of ``structs``.
+
+    ``also_named`` of a Struct: names that its own reader accepts beside those of its fields.
+    """
+    names = {name for struct in structs for name in getattr(struct, "also_named", ())}
     shown: list[str] = []
     nested: dict[str, KnownFields] = {}
     pending: dict[str, _Pending] = {}

@@ -35,6 +35,7 @@ Kind = Literal["attribute", "constraint"]
 class StatedEntity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """An entity; with ``relationship`` and ``target``, what it is to another one. ``confidence``: of that relation."""
 
+    also_named: ClassVar = ("source", "sourceType", "source_type")
     name: Name
     type: Name | None = None
     relationship: Name | None = None
@@ -46,6 +47,7 @@ class StatedEntity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class StatedAttribute(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """A fact or a rule about an entity. A later one with the same ``claim_key`` in its group replaces it."""
 
+    also_named: ClassVar = ("value",)
     content: Stated
     kind: Annotated[Kind, FieldType()] = "attribute"
     group_key: Name | None = None
@@ -57,6 +59,7 @@ class StatedAttribute(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 class StatedAspect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """A side of an entity, and what is said about it."""
 
+    also_named: ClassVar = ("entityName", "entity_name", "aspect")
     entity: Name
     name: Name
     entity_type: Name | None = None

@@ -126,6 +126,10 @@ def test_a_time_causes_no_warning(room: Client, body: dict[str, Any]) -> None:
 
 
 def test_a_remember_warns_of_fields_that_are_not_stored(room: Client) -> None:
+    triple = {"source": "vault", "relationship": "part_of", "target": "bank", "sourceType": "system", "colour": "red"}
+    said = {"entity": "vault", "aspect": "place", "attributes": [{"value": "is in the cellar", "claimKey": "place"}]}
+    named = room.remember("The vault has a name", structured={"entities": [triple], "aspects": [said]})
+    assert named["warnings"] == ["unknown field: structured.entities[0].colour"]
     answer = room.remember("The vault moved", structured={"entities": []}, transcript="User: hello")
     assert answer["warnings"] == ["transcript is not stored, because sourceId names no session"]
 
