@@ -48,6 +48,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("edit", "memory_changes", "edit", "Change a memory."),
     ("forget", "memory_changes", "forget", "Delete memories, recoverable for 30 days unless --permanently."),
     ("recover", "memory_changes", "recover", "Recover deleted memories."),
+    ("graph", "graph", "graph", "Show what memory knows about people, projects and tools."),
     ("export", "export", "export", "Write memories to a file of JSON lines, or as Markdown."),
     ("import", "import_export", "import_", "Store notes (Markdown), or the memories of a file."),
     ("backfill", "backfill", "backfill", "Store the past sessions of your agents as transcripts."),
@@ -82,7 +83,10 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Start here", ("setup", "start", "remember", "recall", "status", "help")),
-    ("Memories", ("list", "show", "search", "edit", "forget", "recover", "history", "sessions", "import", "export")),
+    (
+        "Memories",
+        ("list", "show", "search", "edit", "forget", "recover", "history", "sessions", "graph", "import", "export"),
+    ),
     ("Agents", ("connect", "disconnect", "backfill", "mcp", "hook")),
     (
         "Daemon",

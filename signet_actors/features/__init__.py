@@ -9,6 +9,8 @@ FEATURES: Final = (
     "audit",
     "auth_tokens",
     "checkpoints",
+    "entities",
+    "knowledge",
     "pipeline_ids",
     "reviews",
     "runs",

@@ -34,6 +34,6 @@ def handlers(file: Literal["reads", "writes"]) -> dict[type[msgspec.Struct], Han
     return found
 
 
-def encoding(function: Callable[[Any, Any], msgspec.Struct]) -> Handler:
+def encoding(function: Callable[[Any, Any], Any]) -> Handler:
     """Return the function with its reply encoded."""
     return lambda context, asked: Answered(msgspec.json.encode(function(context, asked)))

@@ -34,6 +34,8 @@ SUBJECTS: Final = tuple(
         "features.session_summaries.api",
         "features.session_scores.api",
         "features.checkpoints.api",
+        "features.entities.api",
+        "features.knowledge.api",
         "operations.synthesis",
         "operations.pipeline",
         "features.pipeline_ids.api",

@@ -122,7 +122,21 @@ REMEMBER: Final[Operation[RememberRequest, RememberReply | RememberChunksReply]]
     method="POST",
     paths=("/api/memory/remember", "/api/memory/save", "/api/hook/remember"),
     request=RememberRequest,
-    example={"content": "The staging database listens on port 5433", "tags": ["ops", "db"], "importance": 0.9},
+    example={
+        "content": "The staging database listens on port 5433",
+        "tags": ["ops", "db"],
+        "importance": 0.9,
+        "structured": {
+            "entities": [{"source": "shop", "relationship": "uses", "target": "PostgreSQL"}],
+            "aspects": [
+                {
+                    "entity": "shop",
+                    "aspect": "database",
+                    "attributes": [{"content": "staging listens on port 5433", "claimKey": "port"}],
+                }
+            ],
+        },
+    },
     replies={
         200: RememberReply | RememberChunksReply,
         409: Problem,

@@ -25,7 +25,8 @@ class ActorReport(ActorBrief, frozen=True, rename="camel"):
 class StoreReport(msgspec.Struct, frozen=True, rename="camel"):
     """Row counts over all agents; ``bytes`` is the size of the database file.
 
-    ``entities`` is 0 until there is a graph. ``sessions``: those with a transcript.
+    ``entities``: of the knowledge graph, that live memories mention or that are pinned. ``sessions``: those with a
+    transcript.
     """
 
     memories: int

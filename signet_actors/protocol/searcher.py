@@ -433,6 +433,7 @@ class StoreStats(Message, frozen=True, tag="searcher.store_stats"):
     schema_version: int
     database_bytes: int
     sessions: int = 0
+    entities: int = 0
 
 
 class GetStoreStats(Request[StoreStats], frozen=True, tag="searcher.get_store_stats"):

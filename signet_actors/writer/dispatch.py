@@ -6,6 +6,7 @@ from typing import Any, Final, Union
 
 from signet_actors.features.aggregate_recall.api import SaveAnswer
 from signet_actors.features.checkpoints.api import RecordCheckpoint
+from signet_actors.features.entities.api import MERGE, UNMERGE
 from signet_actors.features.handlers import encoding, handlers
 from signet_actors.features.runs.api import UNDO_RUN
 from signet_actors.protocol import leases as lease_messages
@@ -22,6 +23,7 @@ from signet_actors.writer.commands import (
     answers,
     chunks,
     embeddings,
+    entity_merges,
     hints,
     import_memories,
     jobs,
@@ -109,6 +111,8 @@ HANDLERS: Final[dict[type, Any]] = {
     pipeline_messages.RejectProposal: reviews.reject,
     message_of(UNDO_RUN): encoding(reviews.undo),
     SaveAnswer: encoding(answers.save),
+    message_of(MERGE): encoding(entity_merges.merge),
+    message_of(UNMERGE): encoding(entity_merges.unmerge),
     pipeline_messages.ReserveCalls: provider_usage.reserve,
     pipeline_messages.RecordUsage: provider_usage.record,
     lease_messages.AdvanceHighWaterMark: purge.advance_high_water_mark,

@@ -50,6 +50,10 @@ memory:
 """
 
 
+MADE_OF_MEMORIES = {"entities", "entity_aspects", "entity_attributes", "entity_dependencies"}
+"""Tables of an agent's graph: what one of its memories says counts there, also one that a limited token stores."""
+
+
 class Scope(dict[str, str]):
     """What a token is limited to: of ``agent``, ``project`` and ``user``, those that it has."""
 
@@ -106,6 +110,8 @@ class Tenants:
             columns = [row[0] for row in self.daemon.read("SELECT name FROM pragma_table_info(?)", table)]
             owner = next((name for name in ("agent_id", "memory_id", "source_memory_id") if name in columns), None)
             if owner is None or table in {"auth_tokens", "agents", "request_replies"}:
+                continue
+            if table in MADE_OF_MEMORIES and {"project", "user"} & scope.keys():
                 continue
             outside = "agent_id IN ('ada', 'bob') AND NOT coalesce(" + self._inside(scope, table, columns) + ", 0)"
             where = outside if owner == "agent_id" else f"{owner} IN (SELECT id FROM memories WHERE {outside})"
@@ -216,6 +222,17 @@ def _fill(found: Tenants, agent: str) -> None:
         content = f"The {QUERY} of {word} opens at noon. The crane of {word} is painted red."
         stored = client.remember(content, **fields, idempotencyKey=f"key-{word}", sourceId=f"source-{word}")
         found.ids.append(("memory", stored["id"], found.canaries[-2]))
+    entity, aspect, fact, other = canary(), canary(), canary(), canary()
+    attribute = {"content": f"The gate is {fact}", "groupKey": aspect, "claimKey": aspect}
+    structured = {
+        "entities": [{"source": entity, "relationship": "uses", "target": other}],
+        "aspects": [
+            {"entity": entity, "aspect": aspect, "attributes": [attribute, {**attribute, "kind": "constraint"}]}
+        ],
+    }
+    client.remember(f"The {QUERY} has a gate", structured=structured, sourceId="source-graph")
+    for item in client.get("/api/knowledge/entities", q=begin).ok()["items"]:
+        found.ids.append(("entity", item["entity"]["id"], found.canaries[-4]))
     doomed = client.remember(f"The {QUERY} of {canary(is_memory=True)} was sold")["id"]
     client.request("DELETE", f"/api/memory/{doomed}", {"reason": "r"}).ok()
     found.ids.append(("memory", doomed, found.canaries[-1]))

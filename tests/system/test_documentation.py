@@ -36,6 +36,7 @@ RECORD = "if the new output is right: python -m tests.support.documentation {}"
         "docs/guides/gemini.md",
         "docs/guides/hooks.md",
         "docs/guides/http.md",
+        "docs/guides/knowledge-graph.md",
         "docs/guides/opencode.md",
         "docs/guides/plugins.md",
         "docs/guides/python.md",

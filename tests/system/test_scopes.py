@@ -108,6 +108,8 @@ def plain(answer: Answer, others: list[Foreign], *, repeatable: bool) -> tuple[A
         body = json.loads(text.replace("{,", "{"))
     except ValueError:  # lines of JSON, or a page
         return answer.status, headers, text
+    if isinstance(body, list):
+        return answer.status, headers, len(body) if repeatable else 0
     lists = {name: len(value) for name, value in body.items() if isinstance(value, list | dict) and repeatable}
     return (
         answer.status,

@@ -21,9 +21,10 @@ def request(name: str, /, **arguments: Any) -> ToolRequest:
     return tool_request(*TOOLS[name], arguments)
 
 
-def test_the_tools_for_memories_and_sessions_are_offered() -> None:
+def test_the_tools_for_memories_sessions_and_knowledge_are_offered() -> None:
     verbs = {"search", "store", "get", "list", "modify", "forget", "feedback"}
-    assert set(TOOLS) == {*(f"memory_{verb}" for verb in verbs), "session_search", "session_bypass"}
+    views = {f"knowledge_{view}" for view in ("entities", "tree", "expand")}
+    assert set(TOOLS) == {*(f"memory_{verb}" for verb in verbs), "session_search", "session_bypass", *views}
 
 
 def test_the_required_arguments_are_those_of_the_operation() -> None:
@@ -37,6 +38,9 @@ def test_the_required_arguments_are_those_of_the_operation() -> None:
         "session_search": ["query"],
         "session_bypass": ["session_key", "enabled"],
         "memory_feedback": ["session_key", "ratings"],
+        "knowledge_entities": [],
+        "knowledge_tree": ["entity"],
+        "knowledge_expand": ["entity_name"],
     }
 
 
@@ -46,6 +50,7 @@ def test_the_required_arguments_are_those_of_the_operation() -> None:
         ("memory_search", {"query", "limit", "type", "min_score", "session_key"}),
         ("memory_store", {"content", "type", "importance", "tags"}),
         ("memory_list", {"limit", "offset", "type"}),
+        ("knowledge_expand", {"entity_name", "aspect_filter", "question", "max_tokens"}),
         ("memory_modify", {"id", "content", "type", "importance", "tags", "pinned", "reason"}),
     ],
 )

@@ -43,6 +43,13 @@ OPEN = {
         *("memories.patch", "memories.delete", "memories.recover", "memories.similar", "feedback.record"),
         *("embeddings.export", "reviews.list", "runs.list", "runs.get", "pipeline.find_by_prefix"),
     ),
+    "what memories say about entities, which are open like the memories": (
+        *(f"entities.{verb}" for verb in ("list", "pinned", "health", "get", "aspects", "attributes", "dependencies")),
+        *(f"entities.{verb}" for verb in ("pin", "unpin", "suppress", "unsuppress", "merge", "unmerge")),
+        *(f"knowledge.{view}" for view in ("stats", "traversal_status", "expand", "entity", "aspects", "groups")),
+        *(f"knowledge.{view}" for view in ("claims", "attributes", "tree", "neighbours", "hygiene", "communities")),
+        *(f"knowledge.{view}" for view in ("impact", "path", "constellation")),
+    ),
     "counts, states, settings without values of a person": (
         *("hooks.list_notifications", "hooks.list_skills", "hooks.synthesis_config", "pipeline.status"),
         *("embeddings.status", "embeddings.health", "status.get", "status.features", "health.get", "health.live"),

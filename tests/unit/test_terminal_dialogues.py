@@ -296,6 +296,58 @@ def told(*arguments: str) -> Callable[[Stage], Sequence[str]]:
     return lambda _: arguments
 
 
+def entity(number: int, **more: Any) -> dict[str, Any]:
+    about = {"id": f"e{number}", "name": TEXTS[number % len(TEXTS)], "entityType": "project", "mentions": number * 7}
+    return {"entity": {**about, "pinned": number == 1, "suppressed": number == 2, **more}}
+
+
+def entities(count: int) -> Callable[[Stage], Sequence[str]]:
+    def prepare(stage: Stage) -> Sequence[str]:
+        counts = {"aspectCount": 1, "attributeCount": 3, "constraintCount": 0, "dependencyCount": 12}
+        stage.daemon.on("GET", "/api/knowledge/entities", {"items": [entity(one) | counts for one in range(count)]})
+        return ("graph",)
+
+    return prepare
+
+
+def outlined(count: int, *command: str) -> Callable[[Stage], Sequence[str]]:
+    def prepare(stage: Stage) -> Sequence[str]:
+        stage.daemon.on("GET", "/api/knowledge/navigation/entity", entity(1))
+        claims = [
+            {"claimKey": ("port", None)[one % 2], "kind": ("attribute", "constraint")[one % 2], "preview": TEXTS[one]}
+            for one in range(count)
+        ]
+        groups = [{"groupKey": "general", "claims": claims}, {"groupKey": "staging", "claims": claims[:1]}]
+        tree = {"items": [{"aspect": {"name": TEXTS[2]}, "groups": groups}], "unclassifiedCount": count}
+        stage.daemon.on("GET", "/api/knowledge/navigation/tree", tree)
+        links = [
+            {
+                "target": TEXTS[one],
+                "entityType": "tool",
+                "type": "uses",
+                "kind": "relation",
+                "direction": ("outgoing", "incoming")[one % 2],
+                "strength": 0.5,
+            }
+            for one in range(count)
+        ]
+        stage.daemon.on("GET", "/api/knowledge/entities/e1/neighbours", {"items": links})
+        return command
+
+    return prepare
+
+
+def pathed(*, connected: bool) -> Callable[[Stage], Sequence[str]]:
+    def prepare(stage: Stage) -> Sequence[str]:
+        stage.daemon.on("GET", "/api/knowledge/navigation/entity", entity(1))
+        steps = [{"name": TEXTS[one], "type": "uses", "direction": "outgoing"} for one in range(3)]
+        found = {"found": connected, "source": entity(0)["entity"], "steps": steps if connected else []}
+        stage.daemon.on("POST", "/api/graph/path", found)
+        return ("graph", "path", "shop", "till")
+
+    return prepare
+
+
 def ambiguous(count: int) -> Callable[[Stage], Sequence[str]]:
     def prepare(stage: Stage) -> Sequence[str]:
         rows = [{"id": memory_id(number), "content": TEXTS[number % len(TEXTS)]} for number in range(count)]
@@ -392,6 +444,17 @@ SCENES: Final[dict[str, tuple[Scene, ...]]] = {
         Scene("known already", remembered(deduped=True)),
         Scene("with a secret, without a vector", remembered(redacted=True, redactions=["api_key"], embedded=False)),
         Scene("a long text", remembered(chunked=True, ids=[memory_id(number) for number in range(3)])),
+    ),
+    "graph": (
+        Scene("no entities", entities(0)),
+        Scene("entities", entities(4)),
+        Scene("nothing is known", outlined(0, "graph", "shop")),
+        Scene("one entity", outlined(3, "graph", "shop")),
+        Scene("neighbours", outlined(3, "graph", "neighbours", "shop")),
+        Scene("no neighbours", outlined(0, "graph", "neighbours", "shop")),
+        Scene("a path", pathed(connected=True)),
+        Scene("no path", pathed(connected=False)),
+        Scene("an unknown entity", told("graph", "shop")),
     ),
     "transfer": (
         Scene("export nothing", exported(0)),

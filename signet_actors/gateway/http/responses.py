@@ -69,13 +69,13 @@ class EncodedResponse:
 def encode_response(reply: HttpResponse, warnings: Sequence[str] = ()) -> EncodedResponse:
     """Encode the reply with its ``warnings``; add Retry-After to a 503.
 
-    If the body is not a Struct, the warnings go into a header, as a JSON array in ASCII.
+    If the body is no JSON object, the warnings go into a header, as a JSON array in ASCII.
     """
     body = reply.body
     headers = reply.headers
     if reply.status == 503 and "retry-after" not in headers:
         headers = {**headers, "retry-after": _seconds(_usual_wait_ms(getattr(body, "code", None)))}
-    if warnings and not isinstance(body, msgspec.Struct):
+    if warnings and (not isinstance(body, msgspec.Struct) or (isinstance(body, Answered) and body.body[:1] == b"[")):
         headers, warnings = {**headers, WARNINGS_HEADER: _header_value(warnings)}, ()
     if isinstance(body, bytes):
         return EncodedResponse(reply.status, headers, body, reply.media_type)

@@ -122,7 +122,7 @@ def _fraction_up(children: Sequence[ChildState]) -> float:
 def _store(stats: StoreStats | None) -> api.StoreReport | None:
     if stats is None:
         return None
-    return fill(api.StoreReport, stats, entities=0, bytes=stats.database_bytes)
+    return fill(api.StoreReport, stats, bytes=stats.database_bytes)
 
 
 def _embedding(embedder: Embedder | None, config: Config) -> api.EmbeddingReport:

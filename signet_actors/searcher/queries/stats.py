@@ -22,4 +22,5 @@ def store_stats(reader: Reader, snapshot: Snapshot) -> StoreStats:
         schema_version=snapshot.schema_version(),
         database_bytes=reader.engine.file_bytes(),
         sessions=stats.session_count(snapshot),
+        entities=stats.entity_count(snapshot),
     )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from signet_actors.domain.graph.names import CHUNK_GROUP
 from signet_actors.store.engine import Reads, Snapshot
 
 _TOMBSTONES = "SELECT count(*) FROM memories WHERE is_deleted = 1"
 _EMBEDDINGS = "SELECT count(*) FROM embeddings"
+_ENTITIES = (
+    f"SELECT count(*) FROM entities e WHERE e.entity_type <> '{CHUNK_GROUP}' AND e.merged_into IS NULL"
+    " AND (e.mentions > 0 OR e.pinned = 1)"
+)
 _AGENTS = "SELECT count(*) FROM agents"
 _SESSIONS = "SELECT count(*) FROM session_transcripts"
 _LIVE_MEMORIES = "SELECT count(*) FROM memories WHERE is_deleted = 0"
@@ -21,6 +26,11 @@ def tombstone_count(snapshot: Snapshot) -> int:
 def embedding_count(snapshot: Snapshot) -> int:
     """Return the number of stored vectors, also of former contents."""
     return int(snapshot.value(_EMBEDDINGS))
+
+
+def entity_count(snapshot: Snapshot) -> int:
+    """Return the number of entities of the knowledge graph that live memories mention or that are pinned."""
+    return int(snapshot.value(_ENTITIES))
 
 
 def agent_count(snapshot: Snapshot) -> int:

@@ -157,6 +157,15 @@ _CLAIMS_OF_MEMORY: Final = (
     " FROM entity_attributes a JOIN entity_aspects p ON p.id = a.aspect_id JOIN entities e ON e.id = a.entity_id"
     " WHERE a.memory_id = :memory_id AND a.claim_key IS NOT NULL AND a.status <> 'deleted'"
 )
+_CLAIMS_ABOUT: Final = (
+    "SELECT DISTINCT :entity_id, p.canonical_name, coalesce(a.group_key, ''), a.claim_key FROM entities e"
+    " JOIN entity_attributes a ON a.entity_id = e.id JOIN entity_aspects p ON p.id = a.aspect_id"
+    " WHERE (e.id = :entity_id OR e.merged_into = :entity_id) AND a.claim_key IS NOT NULL AND a.status <> 'deleted'"
+)
+_MERGE_ALL: Final = "UPDATE entities SET merged_into = :into WHERE id = :id OR merged_into = :id"
+_SET_MERGED_INTO: Final = "UPDATE entities SET merged_into = :into WHERE id = :id"
+_SET_MERGE_PARENT: Final = "UPDATE entities SET merge_parent = :into WHERE id = :id"
+_MERGE_PARENTS: Final = "SELECT e.id, e.merge_parent FROM entities e WHERE e.merged_into = :id"
 _SET_STATUS: Final = (
     "UPDATE entity_attributes SET status = :status, superseded_by = :by, superseded_how = :how, updated_at = :now"
     " WHERE id = :id"
@@ -293,3 +302,28 @@ def set_status(
 ) -> None:
     """Set the status of an attribute; ``by`` and ``how``: what has superseded it, and by which rule."""
     tx.execute(_SET_STATUS, {"id": attribute_id, "status": status, "by": by, "how": how, "now": now})
+
+
+def claims_about(tx: WriteTransaction, entity_id: str) -> list[Claim]:
+    """Return the claims about the entity and those that are merged into it."""
+    return [Claim(*row) for row in tx.rows(_CLAIMS_ABOUT, {"entity_id": entity_id})]
+
+
+def merge_all(tx: WriteTransaction, entity_id: str, into: str) -> None:
+    """Make the entity and all that are merged into it other names of ``into``."""
+    tx.execute(_MERGE_ALL, {"id": entity_id, "into": into})
+
+
+def set_merged_into(tx: WriteTransaction, entity_id: str, into: str | None) -> None:
+    """Set of which entity this one is another name, None if of none."""
+    tx.execute(_SET_MERGED_INTO, {"id": entity_id, "into": into})
+
+
+def set_merge_parent(tx: WriteTransaction, entity_id: str, into: str | None) -> None:
+    """Set into which entity this one was merged itself."""
+    tx.execute(_SET_MERGE_PARENT, {"id": entity_id, "into": into})
+
+
+def merge_parents(tx: WriteTransaction, entity_id: str) -> list[tuple[str, str | None]]:
+    """Return what is merged into the entity, each with the entity into which it was merged itself."""
+    return tx.rows(_MERGE_PARENTS, {"id": entity_id})

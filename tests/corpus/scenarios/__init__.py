@@ -9,6 +9,7 @@ from tests.corpus.scenarios import (
     change,
     edge,
     faults,
+    graph,
     hooks,
     import_export,
     operations,
@@ -35,6 +36,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     *edge.SCENARIOS,
     *operations.SCENARIOS,
     *pipeline.SCENARIOS,
+    *graph.SCENARIOS,
     *tokens.SCENARIOS,
     *faults.SCENARIOS,
 )
