@@ -22,7 +22,7 @@ INSTRUCTIONS: Final = """\
 Long-term memory of the user and of earlier sessions, on this machine.
 Call memory_search before a task, and when you need a decision, a preference, a name, a path or a reason that this \
 session does not show. Ignore results with a relevance below 0.5. To find what was said in an earlier session, call \
-session_search.
+session_search. To read all that is known about one person, project or tool, call knowledge_expand.
 Call memory_store when you learn something that will matter in later sessions: a decision and its reason, a \
 preference, a correction by the user, how something in this project works. Not: secrets, guesses, what the code says.
 When a memory turns out to be wrong, correct it with memory_modify, or drop it with memory_forget.

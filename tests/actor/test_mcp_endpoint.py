@@ -236,6 +236,9 @@ def test_annotations_follow_from_the_declarations(edge: RunningEdge) -> None:
         "session_search": (True, False, True),
         "session_bypass": (False, False, True),
         "memory_feedback": (False, False, False),
+        "knowledge_entities": (True, False, True),
+        "knowledge_tree": (True, False, True),
+        "knowledge_expand": (True, False, True),
     }
 
 

@@ -194,3 +194,40 @@ def test_a_read_asks_few_questions_however_much_it_returns(room: StoreRoom) -> N
             plan = plan_of(connection, sql) if is_of_graph else []
             whole = [step for step in plan if step.startswith("SCAN")]
             assert not [step for step in whole if step.split()[1] in {"a", "x", "d", "m", "s", "r"}], (sql, plan)
+
+
+def view(room: StoreRoom, operation: Operation[Any], agent: str = "default", **fields: Any) -> Any:
+    asked = message_of(operation)(caller=Caller(agent), request=operation.request(**fields))
+    with room.reader.open_snapshot() as snapshot:
+        return {**reads.READS, **views.READS}[operation](snapshot, asked)
+
+
+def test_summaries_of_sessions_that_mention_an_entity_are_found_by_it(room: StoreRoom) -> None:
+    for number in (1, 2):
+        remember(room, number, "Alpha", str(number))
+    memories = [row[0] for row in room.connection.execute("SELECT id FROM memories ORDER BY seq")]
+    for number, memory_id in enumerate(memories):
+        room.connection.execute(
+            "INSERT INTO session_summaries (memory_id, agent_id, session_key, earliest_at, latest_at, created_at)"
+            " VALUES (?, 'default', ?, ?, ?, '')",
+            (memory_id, f"session-{number}", f"2026-01-0{number + 1}", f"2026-01-0{number + 1}"),
+        )
+    found = view(room, views_api.EXPAND_SESSION, entity_name="ALPHA")
+    assert [each.session_key for each in found.summaries] == ["session-1", "session-0"]
+    assert (found.entity_name, found.total) == ("Alpha", 2)
+    one = view(room, views_api.EXPAND_SESSION, entity_name="Alpha", session_id="session-0", max_results=1)
+    assert ([each.session_key for each in one.summaries], one.total) == (["session-0"], 1)
+    assert view(room, views_api.EXPAND_SESSION, "cleo", entity_name="Alpha").total == 0
+
+
+def test_communities_have_the_names_of_their_most_mentioned_entities(room: StoreRoom) -> None:
+    for number, name in enumerate(("Alpha", "Beta", "Beta")):
+        remember(room, number, name, str(number))
+    room.connection.execute(
+        "INSERT INTO entity_communities (id, agent_id, label, size, cohesion, quality, created_at)"
+        " VALUES ('c', 'default', 'Store', 3, 0.5, 'moderate', '')"
+    )
+    room.connection.execute("UPDATE entities SET community_id = 'c'")
+    found = view(room, views_api.COMMUNITIES)
+    assert (found.count, found.items[0].label, found.items[0].members) == (1, "Store", ["Store", "Beta", "Alpha"])
+    assert view(room, views_api.COMMUNITIES, "cleo").count == 0

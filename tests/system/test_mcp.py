@@ -108,8 +108,39 @@ def test_the_client_learns_name_instructions_and_tools(connect: Connect) -> None
             assert "memory_search" in client.instructions
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             verbs = ("search", "store", "get", "list", "modify", "forget", "feedback")
-            assert set(tools) == {*(f"memory_{verb}" for verb in verbs), "session_search", "session_bypass"}
+            views = {f"knowledge_{view}" for view in ("entities", "tree", "expand")}
+            assert set(tools) == {*(f"memory_{verb}" for verb in verbs), "session_search", "session_bypass", *views}
             assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools.values())
+
+    run(use())
+
+
+def test_a_model_reads_what_is_known_about_a_name(connect: Connect, served: LiveDaemon) -> None:
+    said = {"content": "opens at noon", "claimKey": "opening"}
+    rule = {"content": "is never left open", "kind": "constraint"}
+    structured = {
+        "entities": [
+            {"source": "Harbour gate", "relationship": "part_of", "target": "Harbour", "sourceType": "system"}
+        ],
+        "aspects": [{"entity": "Harbour gate", "aspect": "hours", "attributes": [said, rule]}],
+    }
+    served.agent("ada").remember("About the harbour gate", structured=structured)
+
+    async def use() -> None:
+        async with connect("ada") as client:
+            (found,) = (await replied(client, "knowledge_entities", q="gate", type="system"))["items"]
+            assert (found["entity"]["name"], found["attributeCount"]) == ("Harbour gate", 1)
+            tree = await replied(client, "knowledge_tree", entity="harbour gate")
+            assert tree["items"][0]["aspect"]["name"] == "hours"
+            known = await replied(client, "knowledge_expand", entity_name="harbour gate", aspect_filter="hours")
+            assert [each["content"] for each in known["constraints"]] == ["is never left open"]
+            assert [each["content"] for each in known["aspects"][0]["attributes"]] == ["opens at noon"]
+            assert known["dependencies"] == [{"target": "Harbour", "type": "part_of", "direction": "outgoing"}]
+            assert known["memories"][0]["content"] == "About the harbour gate"
+            assert "Entity not found" in await refused(client, "knowledge_expand", entity_name="crane")
+        async with connect("bob") as client:
+            assert (await replied(client, "knowledge_entities")).get("items", []) == []
+            await refused(client, "knowledge_tree", entity="harbour gate")
 
     run(use())
 
