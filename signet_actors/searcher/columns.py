@@ -155,23 +155,25 @@ class MemoryColumns:
             mask = mask & (self.created_ms[:n] <= _ms(filters.until))
         return mask
 
-    def with_texts(self, column: str, texts: Sequence[str], size: int) -> Mask:
-        """Return which of the first ``size`` rows have one of the ``texts`` in the column."""
-        mask: Mask = np.isin(self._codes[column][:size], [self._code(column, text) for text in texts])
+    def with_texts(self, column: str, texts: Sequence[str], rows: int | Seqs) -> Mask:
+        """Return which of ``rows``, or of the first so many, have one of the ``texts`` in the column."""
+        codes = self._codes[column][slice(rows) if isinstance(rows, int) else rows]
+        mask: Mask = np.isin(codes, [self._code(column, text) for text in texts])
         return mask
 
-    def imported(self, size: int) -> Mask:
-        """Return which of the first ``size`` rows are notes that were imported, or chunks of these."""
-        return self.with_texts("origin", IMPORTED_SOURCE_TYPES, size)
+    def imported(self, rows: int | Seqs) -> Mask:
+        """Return which of ``rows``, or of the first so many, are notes that were imported, or chunks of these."""
+        return self.with_texts("origin", IMPORTED_SOURCE_TYPES, rows)
 
-    def constraint_ranks(self, size: int) -> npt.NDArray[np.int8]:
+    def constraint_ranks(self, rows: int | Seqs) -> npt.NDArray[np.int8]:
         """Return 3 for pinned rows, 2 for constraints whose type was named, 1 for orders in form, 0 for others.
 
         An order in a note that was imported is one of its sentences, and no constraint of every session.
         """
-        orders = self.with_texts("type_source", ("order",), size) & ~self.imported(size)
-        ranks = orders + 2 * self.with_texts("type_source", ("named",), size)
-        found: npt.NDArray[np.int8] = np.where(self.pinned[:size], 3, ranks).astype(np.int8)
+        orders = self.with_texts("type_source", ("order",), rows) & ~self.imported(rows)
+        ranks = orders + 2 * self.with_texts("type_source", ("named",), rows)
+        pinned = self.pinned[slice(rows) if isinstance(rows, int) else rows]
+        found: npt.NDArray[np.int8] = np.where(pinned, 3, ranks).astype(np.int8)
         return found
 
     def wordings(self, rows: Seqs) -> list[Wording]:

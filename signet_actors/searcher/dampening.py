@@ -14,7 +14,6 @@ from signet_actors.domain.ranking import dampening
 from signet_actors.protocol.searcher import Recall
 from signet_actors.searcher.columns import Mask, Seqs
 from signet_actors.searcher.explain import Moves
-from signet_actors.searcher.graph.graph_index import MENTION
 from signet_actors.searcher.reader import IN_QUERY, Reader
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads.contents import recalled_by_seq
@@ -69,8 +68,7 @@ def _with_only_hubs(reader: Reader, snapshot: Snapshot, command: Recall, seqs: S
     bound = dampening.hub_degree(degrees[degrees > 0], int(np.count_nonzero(readable)), percentile)
     has_only = []
     for seq in seqs.tolist():
-        rows = index.contributions.of(seq)
-        entities = {index.resolved(entity) for entity in rows["target"][rows["kind"] == MENTION].tolist()}
+        entities = {index.resolved(entity) for entity in index.mentioned.of(seq)["target"].tolist()}
         own = [degrees[entity] for entity in entities if degrees[entity] > 0]
         has_only.append(bool(own) and min(own) >= bound)
     return np.array(has_only, np.bool_)

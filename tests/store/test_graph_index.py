@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signet_actors.domain.ranking.traversal import Traversal
+from signet_actors.domain.ranking.traversal import Traversal, telling_tokens
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.searcher.graph.focus import Focal, focal_entities
 from signet_actors.searcher.graph.graph_index import GraphIndex
@@ -54,7 +54,7 @@ def content_of(index: GraphIndex) -> dict[str, Any]:
             index.override(at),
             index.ids[index._merged_into[at]] if index._merged_into[at] >= 0 else None,
             sorted(index.ids[each] for each in index.with_members(at)),
-            sorted(index.ids[each] for each in range(len(index.ids)) if at in index.named_with(index.names[each])),
+            sorted(index.ids[each] for each in index.named_with(telling_tokens(index.names[at]))),
         )
         for at, id_ in enumerate(index.ids)
         if index.names[at]
@@ -64,14 +64,16 @@ def content_of(index: GraphIndex) -> dict[str, Any]:
         return sorted((index.ids[a], index.ids[b], round(float(c), 4)) for a, b, c in links.all().tolist())
 
     contributions = sorted(
-        (seq, index.ids[entity], aspects.get(aspect, ""), round(importance, 4), kind, structured)
-        for seq, entity, aspect, importance, kind, structured in index.contributions.all().tolist()
+        (seq, index.ids[entity], aspects.get(aspect, ""), round(importance, 4), is_constraint, structured)
+        for seq, entity, aspect, importance, is_constraint, structured in index.attributes.all().tolist()
     )
+    mentions = sorted((seq, index.ids[entity]) for seq, entity in index.mentioned.all().tolist())
     weights = {id_: round(float(index._weights[number]), 4) for id_, number in index._aspects.items()}
     used = {each[2] for each in contributions}
     return {
         "entities": entities,
         "contributions": contributions,
+        "mentions": mentions,
         "dependencies": edges(index.dependencies),
         "relations": edges(index.relations),
         "weights": {id_: weight for id_, weight in weights.items() if id_ in used},
@@ -188,7 +190,7 @@ class TestFollowing:
     def test_what_holds_the_chunks_of_a_long_text_is_no_entity(self, room: StoreRoom) -> None:
         tables = GraphTables(room.connection)
         tables.mention(room.remember("a memory").id, tables.entity("group of chunks", "chunk_group"))
-        assert content_of(synced(room))["contributions"] == []
+        assert content_of(synced(room))["mentions"] == []
 
 
 class TestFocus:
@@ -306,7 +308,10 @@ class TestWalk:
         assert ids(room, found.constraints) == [memories[at] for at in (5, 3, 2, 1, 0)]
         assert sorted(ids(room, found.found)) == sorted(memories[at] for at in (0, 1, 2, 3, 5))
 
-    def test_a_deadline_ends_the_walk_with_what_was_found(self, room: StoreRoom, tables: GraphTables) -> None:
+    def test_a_deadline_ends_the_walk_with_what_was_found(
+        self, room: StoreRoom, tables: GraphTables, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("signet_actors.searcher.graph.walk.BATCH", 1)
         memories = [room.remember(f"memory {number}").id for number in range(3)]
         entities = [tables.entity(f"name{number}") for number in range(3)]
         for memory, entity in zip(memories, entities, strict=True):

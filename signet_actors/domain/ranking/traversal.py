@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -36,6 +37,7 @@ WEAK: Final = 0.1
 _RARE: Final = 20
 """An entity that one of so many memories mentions, or fewer, counts in full."""
 _FEW: Final = 100
+_HALF: Final = 0.5
 _NO_SPACES: Final = "\u3040"
 
 
@@ -52,6 +54,7 @@ class Traversal(msgspec.Struct, frozen=True):
     boost_timeout_ms: int = 500
 
 
+@lru_cache(4096)
 def telling_tokens(name: str) -> tuple[str, ...]:
     """Return the words of a name without stop words; all of them if it has no others."""
     tokens = name_tokens(name)
@@ -59,7 +62,7 @@ def telling_tokens(name: str) -> tuple[str, ...]:
 
 
 def coverage(name: str, query: Collection[str]) -> float:
-    """Return which share of the telling tokens of a name the query has, in [0, 1].
+    """Return which share of the telling tokens of a name the query has, in [0, 1]; 0 for less than half of them.
 
     A name of stop words alone counts little. Such a name, and one in a script without spaces, whose tokens are single
     characters, counts only if the query has all of it.
@@ -68,7 +71,7 @@ def coverage(name: str, query: Collection[str]) -> float:
     share = sum(token in query for token in tokens) / max(1, len(tokens))
     if tokens and STOP_WORDS.issuperset(tokens):
         return WEAK * (share == 1.0)
-    return share if share == 1.0 or not any(token > _NO_SPACES for token in tokens) else 0.0
+    return share if share == 1.0 or (share >= _HALF and not any(token > _NO_SPACES for token in tokens)) else 0.0
 
 
 def rarity(mentions: int, memories: int) -> float:

@@ -16,7 +16,7 @@ from signet_actors.domain.graph.names import name_tokens
 from signet_actors.domain.ranking.dampening import RESOLVED_TYPES
 from signet_actors.protocol.searcher import EntityFact, NamedEntity, Recall, RecalledRow
 from signet_actors.searcher.columns import Mask
-from signet_actors.searcher.graph.graph_index import MENTION, NO_ASPECT
+from signet_actors.searcher.graph.graph_index import NO_ASPECT
 from signet_actors.searcher.graph.stage import GraphFound
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recalled_rows import RowScores, recalled_row
@@ -29,7 +29,7 @@ MOST_REASONS: Final = 2
 MOST_ENTITIES: Final = 3
 SURE: Final = 0.5
 """The weight of a focal entity from which on its facts are told."""
-_MOST_READ: Final = 20
+_MOST_READ: Final = 10
 _REASON: Final = re.compile(
     r"\b(?:because|since|due to|so that|in order to|reasons?|rationale|otherwise|instead of|weil|damit|wegen|sonst"
     r"|parce que|afin de|porque|debido a)\b",
@@ -52,13 +52,12 @@ def _constraints(
     focal = {each.entity for each in graph.focal}
     found = graph.walked.constraints
     found = found[np.isin(found["entity"], list(focal)) & ~np.isin(found["seq"], list(shown))]
-    ranks = reader.columns.constraint_ranks(reader.columns.size)[found["seq"]]
+    ranks = reader.columns.constraint_ranks(found["seq"])
     order = np.lexsort((-found["seq"], -found["importance"], -ranks))
     seqs = list(dict.fromkeys(found["seq"][order].tolist()))
     received = set(reader.columns.unchanged(command.received).tolist()) if command.received else set()
-    return _rows(reader, snapshot, command, [seq for seq in seqs if seq not in received], "constraint")[
-        :MOST_CONSTRAINTS
-    ]
+    fresh = [seq for seq in seqs if seq not in received][:_MOST_READ]
+    return _rows(reader, snapshot, command, fresh, "constraint")[:MOST_CONSTRAINTS]
 
 
 def _reasons(
@@ -71,10 +70,10 @@ def _reasons(
         return []
     near: dict[int, None] = {}
     for seq in decisions:
-        own = index.contributions.of(seq)
-        for link in own[(own["kind"] != MENTION) & (own["aspect"] != NO_ASPECT)]:
+        own = index.attributes.of(seq)
+        for link in own[own["aspect"] != NO_ASPECT]:
             if index.belongs_to(index.resolved(int(link["target"])), agent):
-                others = index.contributions.to(int(link["target"]))
+                others = index.attributes.to(int(link["target"]))
                 near |= dict.fromkeys(others["owner"][others["aspect"] == link["aspect"]][::-1].tolist())
     shown = {row.seq for row in rows}
     seqs = [seq for seq in near if seq not in shown and seq < len(allowed) and allowed[seq]][:_MOST_READ]

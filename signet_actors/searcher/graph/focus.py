@@ -59,8 +59,9 @@ def focal_entities(
     add(_named(index, agent, readable, memories, query, MAX_OF_QUERY), "query")
     if not found:
         carried = [index.resolved(each) for each in index.find(checkpoint())]
-        known = [each for each in carried if index.belongs_to(each, agent) and index.mentions(each, readable)]
-        add([(each, UNNAMED) for each in known], "checkpoint")
+        counts = zip(carried, index.mentions(carried, readable), strict=True)
+        known = [(each, UNNAMED) for each, count in counts if count and index.belongs_to(each, agent)]
+        add(known, "checkpoint")
     if not found and project:
         of_project = _named(index, agent, readable, memories, project, MAX_OF_PROJECT, only_projects=True)
         add([(each, UNNAMED) for each, _ in of_project], "project")
@@ -84,14 +85,13 @@ def _named(
     """Return the entities that the text names and how sure they are meant, the surest and most mentioned first."""
     tokens = dict.fromkeys(name_tokens(without_contractions(text[:MAX_QUERY_CHARS])))
     covered: dict[int, float] = {}
-    for token in list(tokens)[:_MOST_TOKENS]:
-        for number in index.named_with(token):
-            entity = index.resolved(number)
-            if index.belongs_to(entity, agent) and (index.is_project(entity) or not only_projects):
-                share = coverage(index.names[number], tokens)
-                covered[entity] = max(share, covered.get(entity, 0.0))
+    for number in index.named_with(list(tokens)[:_MOST_TOKENS]):
+        entity = index.resolved(number)
+        if index.belongs_to(entity, agent) and (index.is_project(entity) or not only_projects):
+            covered[entity] = max(coverage(index.names[number], tokens), covered.get(entity, 0.0))
     best = sorted(((share, entity) for entity, share in covered.items() if share), reverse=True)[:_MOST_COUNTED]
-    counted = [(share, index.mentions(entity, readable), entity) for share, entity in best]
+    mentions = index.mentions([entity for _, entity in best], readable)
+    counted = [(share, count, entity) for (share, entity), count in zip(best, mentions, strict=True)]
     counted = [each for each in counted if each[1] or index.is_pinned(each[2])]
     counted.sort(key=lambda each: (-each[0], -each[1], index.ids[each[2]]))
-    return [(entity, share * rarity(mentions, memories)) for share, mentions, entity in counted[:most]]
+    return [(entity, share * rarity(count, memories)) for share, count, entity in counted[:most]]

@@ -20,21 +20,20 @@ import numpy.typing as npt
 
 from signet_actors.domain.ranking.traversal import telling_tokens
 from signet_actors.searcher.columns import Mask
-from signet_actors.searcher.graph.links import Links, Rows
+from signet_actors.searcher.graph.links import Links, Rows, Seqs
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import graph_index as stored
 from signet_actors.store.reads.graph_index import StoredAttribute, StoredEntity
 
-MENTION: Final = 0
-ATTRIBUTE: Final = 1
-CONSTRAINT: Final = 2
 NO_ASPECT: Final = -1
 PROJECT: Final = "project"
 
 _LINK: Final = [("owner", "i4"), ("target", "i4")]
-_CONTRIBUTION: Final = np.dtype([*_LINK, ("aspect", "i4"), ("importance", "f4"), ("kind", "i1"), ("structured", "?")])
+_ATTRIBUTE: Final = np.dtype(
+    [*_LINK, ("aspect", "i4"), ("importance", "f4"), ("is_constraint", "?"), ("structured", "?")]
+)
 _EDGE: Final = np.dtype([*_LINK, ("strength", "f4")])
-_TOKEN: Final = np.dtype(_LINK)
+_PAIR: Final = np.dtype(_LINK)
 _IS_PINNED: Final = 1
 _IS_SUPPRESSED: Final = 2
 _IS_PROJECT: Final = 4
@@ -70,9 +69,9 @@ class GraphIndex:
         self._pinned: dict[int, None] = {}
         self._aspects: dict[str, int] = {}
         self._weights = array("f")
-        self.contributions = Links(_CONTRIBUTION)
+        self.mentioned, self.attributes = Links(_PAIR), Links(_ATTRIBUTE)
         self.dependencies, self.relations = Links(_EDGE), Links(_EDGE)
-        self._tokens = Links(_TOKEN)
+        self._tokens = Links(_PAIR)
 
     def sync(self, snapshot: Snapshot, *, max_rows: int) -> None:
         """Bring the index nearer to ``snapshot``: at most ``max_rows`` memories and as many entities."""
@@ -101,14 +100,12 @@ class GraphIndex:
         if self._entities_after is not None:
             return
         first, end = self._next_seq, self._next_seq + max_rows
-        found = self._contributed(
-            stored.mentions_between(snapshot, first, end), stored.attributes_between(snapshot, first, end)
-        )
-        _add(self.contributions, {}, found)
+        _add(self.mentioned, {}, self._mentions(stored.mentions_between(snapshot, first, end)))
+        _add(self.attributes, {}, self._attributes(stored.attributes_between(snapshot, first, end)))
         self._next_seq = end
         if end > snapshot.last_number("memories"):
             self._next_seq = _ALL
-            for links in (self.contributions, self.dependencies, self.relations, self._tokens):
+            for links in (self.mentioned, self.attributes, self.dependencies, self.relations, self._tokens):
                 links.settle()
 
     def _apply_changes(self, snapshot: Snapshot, max_rows: int) -> None:
@@ -118,22 +115,25 @@ class GraphIndex:
         ids = list(dict.fromkeys(id_ for _, kind, id_ in changes if kind == "memory"))
         if ids:
             owners = dict.fromkeys(stored.seqs(snapshot, ids))
-            found = self._contributed(stored.mentions(snapshot, ids), stored.attributes(snapshot, ids))
-            _put(self.contributions, owners, found)
+            _put(self.mentioned, owners, self._mentions(stored.mentions(snapshot, ids)))
+            _put(self.attributes, owners, self._attributes(stored.attributes(snapshot, ids)))
         self._last_change = changes[-1][0]
 
-    def _contributed(
-        self, mentions: Sequence[tuple[int, str]], attributes: Sequence[StoredAttribute]
-    ) -> list[tuple[Any, ...]]:
-        """Return the rows of ``contributions`` for what memories contribute."""
-        found: list[tuple[Any, ...]] = [
-            (seq, self._number(entity), NO_ASPECT, 0.0, MENTION, False) for seq, entity in mentions
+    def _mentions(self, mentions: Sequence[tuple[int, str]]) -> list[tuple[int, int]]:
+        return [(seq, self._number(entity)) for seq, entity in mentions]
+
+    def _attributes(self, attributes: Sequence[StoredAttribute]) -> list[tuple[Any, ...]]:
+        return [
+            (
+                each.memory_seq,
+                self._number(each.entity_id),
+                NO_ASPECT if each.aspect_id is None else self._aspect(each.aspect_id),
+                each.importance,
+                bool(each.is_constraint),
+                bool(each.is_structured),
+            )
+            for each in attributes
         ]
-        for seq, entity, aspect_id, importance, is_constraint, is_structured in attributes:
-            aspect = NO_ASPECT if aspect_id is None else self._aspect(aspect_id)
-            kind = CONSTRAINT if is_constraint else ATTRIBUTE
-            found.append((seq, self._number(entity), aspect, importance, kind, bool(is_structured)))
-        return found
 
     def _read_entities(self, snapshot: Snapshot, ids: Sequence[str], put: Replace) -> None:
         if not ids:
@@ -231,18 +231,25 @@ class GraphIndex:
         """Return the numbers of those entities that are known."""
         return [self._numbers[each] for each in ids if each in self._numbers]
 
-    def named_with(self, token: str) -> list[int]:
-        """Return the entities whose names may have the telling token; the name decides."""
-        found: list[int] = self._tokens.to(_token_code(token))["owner"].tolist()
-        return found
+    def named_with(self, tokens: Iterable[str]) -> set[int]:
+        """Return the entities whose names may have one of the telling tokens; the names decide."""
+        rows, _ = self._tokens.to_each([_token_code(token) for token in tokens])
+        return set(rows["owner"].tolist())
 
     def with_members(self, entity: int) -> list[int]:
         """Return the entity and those that were merged into it."""
         return [entity, *self._members.get(entity, ())]
 
-    def contributed_to(self, entity: int) -> Rows:
-        """Return the mentions and attributes of the entity; ``owner`` is the memory's ``seq``."""
-        return self._joined(self.contributions.to(each) for each in self.with_members(entity))
+    def linked_to(self, links: Links, entities: Sequence[int]) -> tuple[Rows, Seqs]:
+        """Return the ``mentioned`` or ``attributes`` of the entities, and at which place of these each one's entity is.
+
+        ``owner`` is the memory's ``seq``.
+        """
+        if self._members.keys().isdisjoint(entities):
+            return links.to_each(entities)
+        members = [(each, at) for at, entity in enumerate(entities) for each in self.with_members(entity)]
+        rows, place = links.to_each([each for each, _ in members])
+        return rows, np.array([at for _, at in members])[place]
 
     def outgoing(self, links: Links, entity: int) -> Rows:
         """Return the edges that leave the entity."""
@@ -252,19 +259,16 @@ class GraphIndex:
         """Return the edges that reach the entity."""
         return self._joined(links.to(each) for each in self.with_members(entity))
 
-    def mentions(self, entity: int, readable: Mask) -> int:
-        """Return how many of the ``readable`` memories mention the entity."""
-        rows = self.contributed_to(entity)
-        owners = rows["owner"][rows["kind"] == MENTION]
-        return int(np.count_nonzero(readable[owners[owners < len(readable)]]))
+    def mentions(self, entities: Sequence[int], readable: Mask) -> list[int]:
+        """Return of each entity how many of the ``readable`` memories mention it."""
+        rows, place = self.linked_to(self.mentioned, entities)
+        counts: list[int] = np.bincount(place[is_in(readable, rows["owner"])], minlength=len(entities)).tolist()
+        return counts
 
     def degrees(self, agent: int, readable: Mask) -> npt.NDArray[np.int64]:
         """Return for each entity how many ``readable`` memories mention it; 0 for those of other agents."""
-        rows = self.contributions.all()
-        owners, is_mention = rows["owner"], rows["kind"] == MENTION
-        counted = rows["target"][
-            is_mention & (owners < len(readable)) & readable[np.minimum(owners, len(readable) - 1)]
-        ]
+        rows = self.mentioned.all()
+        counted = rows["target"][is_in(readable, rows["owner"])]
         degrees = np.bincount(counted, minlength=len(self.ids))
         for into, members in self._members.items():
             degrees[into] += degrees[members].sum()
@@ -285,6 +289,11 @@ class GraphIndex:
     def _joined(found: Iterable[Rows]) -> Rows:
         first, *others = found
         return np.concatenate((first, *others)) if others else first
+
+
+def is_in(mask: Mask, rows: npt.NDArray[np.int32]) -> Mask:
+    """Return which of ``rows`` the mask has; a row that is newer than it is not there."""
+    return (rows < len(mask)) & mask[np.minimum(rows, len(mask) - 1)]
 
 
 Replace = Callable[[Links, Mapping[int, None], Sequence[tuple[Any, ...]]], None]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 Rows = npt.NDArray[Any]
+Seqs = npt.NDArray[np.int64]
 
 _MOST_RECENT: Final = 512
 _SHARE_RECENT: Final = 64
@@ -52,7 +54,7 @@ class Links:
             return
         for target in self._recent.get(owner, rows[:0])["target"].tolist():
             self._recent_to[target].pop(owner, None)
-        self._is_current[slice(*np.searchsorted(self._owners, (owner, owner + 1)))] = False
+        self._is_current[_range(self._owners, owner)] = False
         self._recent[owner] = rows
         for target in rows["target"].tolist():
             self._recent_to.setdefault(target, {})[owner] = None
@@ -75,14 +77,33 @@ class Links:
         recent = self._recent.get(owner)
         if recent is not None:
             return recent
-        rows: Rows = self._rows[slice(*np.searchsorted(self._owners, (owner, owner + 1)))]
+        rows: Rows = self._rows[_range(self._owners, owner)]
         return rows
 
     def to(self, target: int) -> Rows:
         """Return the links to ``target``."""
-        at = self._by_target[slice(*np.searchsorted(self._targets, (target, target + 1)))]
-        rows: Rows = self._rows[at[self._is_current[at]]]
-        recent = [self._recent[owner] for owner in self._recent_to.get(target, ())]
-        if not recent:
-            return rows
-        return np.concatenate((rows, *(each[each["target"] == target] for each in recent)))
+        return self.to_each([target])[0]
+
+    def to_each(self, targets: Sequence[int]) -> tuple[Rows, Seqs]:
+        """Return the links to all of ``targets``, and at which place of these the target of each is."""
+        wanted = np.array(targets, np.int32)
+        first = np.searchsorted(self._targets, wanted)
+        counts = np.searchsorted(self._targets, wanted, "right") - first
+        place: Seqs = np.repeat(np.arange(len(wanted)), counts)
+        at = self._by_target[np.arange(len(place)) + (first - counts.cumsum() + counts)[place]]
+        if self._recent:
+            is_current = self._is_current[at]
+            at, place = at[is_current], place[is_current]
+        rows: Rows = self._rows[at]
+        for number, target in enumerate(targets if self._recent else ()):
+            recent = [self._recent[owner] for owner in self._recent_to.get(target, ())]
+            if recent:
+                more = np.concatenate(recent)
+                more = more[more["target"] == target]
+                rows, place = np.concatenate((rows, more)), np.append(place, np.full(len(more), number))
+        return rows, place
+
+
+def _range(numbers: npt.NDArray[np.int32], number: int) -> slice:
+    """Return where ``number`` is in ascending numbers. The search copies them unless the types are equal."""
+    return slice(*np.searchsorted(numbers, np.array((number, number + 1), np.int32)).tolist())

@@ -45,11 +45,11 @@ class GraphFound(NamedTuple):
 
     def sources(self, seqs: Seqs) -> dict[int, str]:
         """Return how each of the rows was found, of those that the graph has found."""
-        found = dict.fromkeys(self.boosted.tolist(), "graph")
-        for row in self.walked.found:
+        found = dict.fromkeys(seqs[np.isin(seqs, self.boosted)].tolist(), "graph")
+        for row in self.walked.found[np.isin(self.walked.found["seq"], seqs)]:
             own = "structured" if row["structured"] else "ka_traversal"
             found[int(row["seq"])] = own if row["near"] < 0 else "traversal"
-        return {seq: found[seq] for seq in seqs.tolist() if seq in found}
+        return found
 
     @property
     def seqs(self) -> Seqs:

@@ -6,7 +6,7 @@ Source: knowledge-graph.txt "Walk Algorithm"; docs/decisions.md 63.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from signet_actors.domain.ranking.traversal import MAX_BOOSTED, MAX_NEIGHBOURS, Traversal
 from signet_actors.searcher.columns import Mask, Seqs
 from signet_actors.searcher.graph.focus import Focal
-from signet_actors.searcher.graph.graph_index import CONSTRAINT, MENTION, NO_ASPECT, GraphIndex
+from signet_actors.searcher.graph.graph_index import NO_ASPECT, GraphIndex, is_in
 
 FOUND = np.dtype(
     [
@@ -24,11 +24,22 @@ FOUND = np.dtype(
         ("aspect", "i4"),
         ("importance", "f4"),
         ("near", "i4"),
+        ("is_constraint", "?"),
         ("structured", "?"),
     ]
 )
 """A memory that an attribute led to. ``near``: the focal entity if ``entity`` is its neighbour, else -1."""
 Found = npt.NDArray[Any]
+BATCH: Final = 16
+"""So many entities are visited between two looks at the clock."""
+
+
+class Step(NamedTuple):
+    """An entity to visit, its weight, and the focal entity of which it is a neighbour, else -1."""
+
+    entity: int
+    weight: float
+    near: int
 
 
 class Walked(NamedTuple):
@@ -53,26 +64,27 @@ def walk(
     Each entity is visited once. What was found until ``is_over`` is returned if it says so.
     """
     visited = {each.entity for each in focal}
-    collected: list[tuple[Found, Any]] = []
-    timed_out = False
-    steps = [(each.entity, each.weight, -1) for each in focal]
-    for entity, weight, near in steps:
-        if timed_out := is_over():
-            break
-        collected.append(_attributes(index, entity, weight, near, allowed))
-    for entity, weight, near in [] if timed_out else _neighbours(index, agent, focal, visited, limits):
-        if timed_out := is_over():
-            break
-        collected.append(_attributes(index, entity, weight, near, allowed))
-    rows, kinds = _joined(collected)
-    limited = _limited(index, rows[(kinds != MENTION) & (rows["aspect"] != NO_ASPECT)], limits)
-    constraints = rows[kinds == CONSTRAINT]
+    collected = [_attributes(index, (), allowed)]
+    entities, timed_out = 0, False
+    for is_near in (False, True):
+        steps = [Step(each.entity, each.weight, -1) for each in focal]
+        if is_near:
+            steps = [] if timed_out else _neighbours(index, agent, focal, visited, limits)
+        for start in range(0, len(steps), BATCH):
+            if timed_out := is_over():
+                break
+            batch = steps[start : start + BATCH]
+            collected.append(_attributes(index, batch, allowed))
+            entities += len(batch)
+    rows = np.concatenate(collected)
+    limited = _limited(index, rows[rows["aspect"] != NO_ASPECT], limits)
+    constraints = rows[rows["is_constraint"]]
     constraints = constraints[np.lexsort((-constraints["seq"], -constraints["importance"]))]
     every = np.concatenate((limited, constraints))
     every = every[np.lexsort((-every["score"], every["seq"]))]
     is_first = np.ones(len(every), np.bool_)
     np.not_equal(every["seq"][1:], every["seq"][:-1], out=is_first[1:])
-    return Walked(every[is_first], constraints, len(collected), timed_out, np.unique(limited["aspect"]).tolist())
+    return Walked(every[is_first], constraints, entities, timed_out, np.unique(limited["aspect"]).tolist())
 
 
 def boosted(index: GraphIndex, agent: int, focal: Sequence[Focal], allowed: Mask, is_over: Callable[[], bool]) -> Seqs:
@@ -94,30 +106,33 @@ def boosted(index: GraphIndex, agent: int, focal: Sequence[Focal], allowed: Mask
     for entity in entities:
         if is_over() or len(found) >= MAX_BOOSTED:
             break
-        rows = index.contributed_to(entity)
-        owners = rows["owner"][rows["kind"] == MENTION]
-        owners = owners[owners < len(allowed)]
-        found |= dict.fromkeys(np.sort(owners[allowed[owners]])[::-1][:MAX_BOOSTED].tolist())
+        owners = index.linked_to(index.mentioned, [entity])[0]["owner"]
+        found |= dict.fromkeys(np.sort(owners[is_in(allowed, owners)])[::-1][:MAX_BOOSTED].tolist())
     return np.array(list(found)[:MAX_BOOSTED], np.int64)
 
 
-def _attributes(index: GraphIndex, entity: int, weight: float, near: int, allowed: Mask) -> tuple[Found, Any]:
-    """Return the attributes of the entity that allowed memories state, and the kind of each."""
-    rows = index.contributed_to(entity)
-    rows = rows[rows["kind"] != MENTION]
-    rows = rows[rows["owner"] < len(allowed)]
-    rows = rows[allowed[rows["owner"]]]
+def _attributes(index: GraphIndex, steps: Sequence[Step], allowed: Mask) -> Found:
+    """Return the attributes of the entities that allowed memories state."""
+    rows, place = index.linked_to(index.attributes, [step.entity for step in steps])
+    kept = is_in(allowed, rows["owner"])
+    rows, place = rows[kept], place[kept]
     found = np.zeros(len(rows), FOUND)
-    found["seq"], found["entity"], found["near"] = rows["owner"], entity, near
-    for name in ("aspect", "importance", "structured"):
+    for name in ("aspect", "importance", "is_constraint", "structured"):
         found[name] = rows[name]
-    found["score"] = rows["importance"] * weight
-    return found, rows["kind"]
+    found["seq"] = rows["owner"]
+    if steps:
+        entities, weights, near = map(np.array, zip(*steps, strict=True))
+        found["entity"], found["near"], found["score"] = (
+            entities[place],
+            near[place],
+            rows["importance"] * weights[place],
+        )
+    return found
 
 
 def _neighbours(
     index: GraphIndex, agent: int, focal: Sequence[Focal], visited: set[int], limits: Traversal
-) -> list[tuple[int, float, int]]:
+) -> list[Step]:
     """Return the entities on which the focal ones depend most, their weights, and the focal entity of each."""
     edges = []
     for each in focal:
@@ -126,20 +141,14 @@ def _neighbours(
             if strength >= limits.min_strength:
                 edges.append((-strength, each, index.resolved(target)))
     edges.sort(key=lambda edge: (edge[0], -edge[1].weight, index.ids[edge[2]]))
-    found: list[tuple[int, float, int]] = []
+    found: list[Step] = []
     for negative, each, neighbour in edges:
         if len(found) >= limits.max_neighbours:
             break
         if neighbour not in visited and index.belongs_to(neighbour, agent):
             visited.add(neighbour)
-            found.append((neighbour, -negative * each.weight, each.entity))
+            found.append(Step(neighbour, -negative * each.weight, each.entity))
     return found
-
-
-def _joined(collected: Sequence[tuple[Found, Any]]) -> tuple[Found, Any]:
-    if not collected:
-        return np.zeros(0, FOUND), np.zeros(0, np.int8)
-    return np.concatenate([rows for rows, _ in collected]), np.concatenate([kinds for _, kinds in collected])
 
 
 def _limited(index: GraphIndex, rows: Found, limits: Traversal) -> Found:
