@@ -283,6 +283,15 @@ def test_an_expansion_has_rules_facts_dependencies_and_memories_within_its_lengt
     assert short["memoryCount"] == 4
 
 
+def test_long_texts_are_cut_to_what_a_reply_has_room_for(client: Client) -> None:
+    client.remember("word " * 80, structured=said("Shop", "x" * 2000))
+    found = client.post("/api/knowledge/expand", {"entity": "Shop", "maxTokens": 550}).ok()
+    assert [len(each["content"]) for each in found["aspects"][0]["attributes"]] == [2000]
+    assert [len(each["content"]) for each in found["memories"]] == [200]
+    (shop,) = client.get("/api/knowledge/constellation").ok()["entities"]
+    assert len(shop["aspects"][0]["attributes"][0]["content"]) == 120
+
+
 def test_an_aspect_of_an_expansion_is_taken_literally(client: Client) -> None:
     client.remember("Shares", structured=said("Shop", "is 12", aspect="percent %"))
     client.remember("Orders", structured=said("Shop", "keeps orders"))

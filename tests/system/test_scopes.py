@@ -164,6 +164,21 @@ def test_what_is_outside_of_the_scope_is_answered_like_what_does_not_exist(store
         caller.close()
 
 
+def test_an_entity_of_another_agent_is_like_none_and_another_agent_is_refused(store: Tenants) -> None:
+    ada = store.token("operator", {"agent": "ada"})
+    theirs = next(known for kind, known, canary in store.ids if kind == "entity" and canary.agent == "bob")
+    for path in ("", "/aspects", "/dependencies", "/pinned"):
+        target = f"/api/knowledge/entities{path if path == '/pinned' else f'/{theirs}{path}'}?agentId=bob"
+        ada.get(target).refused(403, error="scope restricted to agent 'ada'")
+    ada.get(f"/api/knowledge/entities/{theirs}").refused(404, error="Entity not found")
+    ada.post(f"/api/knowledge/entities/{theirs}/pin").refused(404, error="Entity not found")
+    assert ada.get(f"/api/knowledge/entities/{theirs}/aspects").ok() == {"items": []}
+    limited = store.token("operator", {"agent": "ada", "project": PROJECT})
+    limited.get("/api/knowledge/entities").refused(403)
+    for caller in (ada, limited):
+        caller.close()
+
+
 def claude_code(session: str, *said: str) -> str:
     """Return the transcript of a session as Claude Code writes it."""
     turns = zip(itertools.cycle(("user", "assistant")), said)

@@ -381,7 +381,7 @@ class ConstellationEntity(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ConstellationReply(msgspec.Struct, frozen=True):
-    """At most 500 entities with at most 10,000 attributes, and the dependencies between them."""
+    """At most 500 entities with at most 5,000 attributes, and the dependencies between them."""
 
     entities: list[ConstellationEntity]
     dependencies: list[Dependency]

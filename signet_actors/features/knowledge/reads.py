@@ -24,6 +24,7 @@ from signet_actors.features.entities.reads import OWN, Edge, OwnGraph
 from signet_actors.features.entities.rules import similarity_key
 from signet_actors.features.knowledge import api
 from signet_actors.features.knowledge.rules import (
+    SHOWN_CHARS,
     NextSteps,
     TokenBudget,
     answering,
@@ -39,7 +40,11 @@ from signet_actors.store.engine import Snapshot
 
 MAX_SAID: Final = 2000
 """Attributes of one entity that an outline or an expansion goes through."""
-MAX_STARS_SAID: Final = 10_000
+MAX_SHOWN: Final = 5000
+"""Attributes of all entities of a constellation together: a reply has a largest size."""
+SHOWN_ASPECTS: Final = 20
+SHOWN_ALIKE: Final = 20
+SUMMARY_CHARS: Final = 20_000
 MAX_COMPARED: Final = 50_000
 _ABOUT: Final = (
     "(SELECT x.memory_id AS id FROM member b CROSS JOIN memory_entity_mentions x ON x.entity_id = b.id"
@@ -49,7 +54,7 @@ _ABOUT: Final = (
 """The live memories about members that the agent may read."""
 _MEMORY_COUNT: Final = f"SELECT count(*) FROM {_ABOUT}"
 _MEMORIES: Final = (
-    f"SELECT m.id, m.content, m.type, m.importance, m.created_at FROM {_ABOUT}"
+    f"SELECT m.id, substr(m.content, 1, :chars), m.type, m.importance, m.created_at FROM {_ABOUT}"
     " ORDER BY m.pinned DESC, m.importance DESC, m.created_at DESC, m.id LIMIT 100"
 )
 _SUMMARIES: Final = (
@@ -57,7 +62,7 @@ _SUMMARIES: Final = (
 )
 _SUMMARY_COUNT: Final = f"SELECT count(*) {_SUMMARIES}"
 _SUMMARY_PAGE: Final = (
-    "SELECT m.id, s.session_key, m.project, s.harness, m.content, s.latest_at, m.created_at"
+    "SELECT m.id, s.session_key, m.project, s.harness, substr(m.content, 1, :chars), s.latest_at, m.created_at"
     f" {_SUMMARIES} ORDER BY s.latest_at DESC, m.id LIMIT :limit"
 )
 _SAID: Final = (
@@ -154,7 +159,7 @@ def expand(snapshot: Snapshot, asked: Asked[api.ExpandRequest]) -> api.ExpandRep
             facts = answering(map(fact, of_aspect.get(each.aspect.canonical_name, ())), request.question, _content)
             shown = budget.fitting(facts, _content)
             aspects.append(api.ExpandedAspect(each.aspect.id, each.aspect.name, each.aspect.weight, shown))
-    memories = [api.ExpandedMemory(*row) for row in graph.of_members(_MEMORIES, ids)]
+    memories = [api.ExpandedMemory(*row) for row in graph.of_members(_MEMORIES, ids, chars=budget.left)]
     return api.ExpandReply(
         entity=entity,
         constraints=constraints,
@@ -184,7 +189,7 @@ def expand_session(snapshot: Snapshot, asked: Asked[api.ExpandSessionRequest]) -
     if entity is None:
         return api.ExpandSessionReply(request.entity_name, [], 0)
     key = {"key": request.session_id}
-    rows = graph.of_members(_SUMMARY_PAGE, [entity.id], limit=request.max_results, **key)
+    rows = graph.of_members(_SUMMARY_PAGE, [entity.id], limit=request.max_results, chars=SUMMARY_CHARS, **key)
     total = graph.of_members(_SUMMARY_COUNT, [entity.id], **key)[0][0]
     return api.ExpandSessionReply(entity.name, [api.SessionSummary(*row) for row in rows], total)
 
@@ -310,7 +315,7 @@ def hygiene(snapshot: Snapshot, asked: Asked[api.HygieneRequest]) -> api.Hygiene
         for name, sql in (("without_attributes", _BARE), ("suppressed", _SUPPRESSED), ("merged", _MERGED))
     }
     return api.HygieneReply(
-        duplicates=[found for key, found in alike.items() if key and len(found) > 1][:limit],
+        duplicates=[found[:SHOWN_ALIKE] for key, found in alike.items() if key and len(found) > 1][:limit],
         unclassified_attributes=graph.rows(_UNCLASSIFIED)[0][0],
         **leads,
     )
@@ -331,9 +336,9 @@ def constellation(snapshot: Snapshot, asked: Asked[api.ConstellationRequest]) ->
     graph = OwnGraph(snapshot, asked.caller.read)
     shown = {each.id: each for each in graph.entities(limit=asked.request.limit)}
     said: dict[tuple[str, str], list[api.Fact]] = {}
-    for each in graph.attributes([*shown], limit=MAX_STARS_SAID):
+    for each in graph.attributes([*shown], limit=MAX_SHOWN):
         if each.aspect is not None:
-            said.setdefault((each.entity_id, canonical_name(each.aspect)), []).append(fact(each))
+            said.setdefault((each.entity_id, canonical_name(each.aspect)), []).append(fact(each, SHOWN_CHARS))
     aspects: dict[str, list[api.ExpandedAspect]] = {}
     for listed in graph.aspects([*shown]):
         of = listed.aspect
@@ -343,7 +348,7 @@ def constellation(snapshot: Snapshot, asked: Asked[api.ConstellationRequest]) ->
     return api.ConstellationReply(
         [
             api.ConstellationEntity(
-                one.id, one.name, one.entity_type, one.mentions, one.pinned, aspects.get(one.id, [])
+                one.id, one.name, one.entity_type, one.mentions, one.pinned, aspects.get(one.id, [])[:SHOWN_ASPECTS]
             )
             for one in shown.values()
         ],

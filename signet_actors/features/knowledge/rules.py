@@ -7,6 +7,8 @@ from typing import Final, TypeVar
 
 from msgspec import UNSET
 
+from signet_actors.domain.extraction.facts import short
+from signet_actors.domain.graph.names import canonical_name
 from signet_actors.domain.query_words import words_of
 from signet_actors.features.entities.api import Attribute, ListedAspect
 from signet_actors.features.entities.rules import GENERAL
@@ -18,12 +20,15 @@ NextSteps = Callable[[list[str], int], Iterable[Step]]
 
 CHARS_PER_TOKEN: Final = 4
 PREVIEW_CHARS: Final = 240
+SHOWN_CHARS: Final = 120
+"""Of a fact where very many are shown."""
 
 
-def fact(attribute: Attribute) -> Fact:
-    """Return the attribute as it is shown below its aspect."""
+def fact(attribute: Attribute, most: int | None = None) -> Fact:
+    """Return the attribute as it is shown below its aspect, with at most so many characters."""
+    content = attribute.content if most is None else short(attribute.content, most)
     return Fact(
-        *(attribute.id, attribute.content, attribute.kind, attribute.importance, attribute.memory_id),
+        *(attribute.id, content, attribute.kind, attribute.importance, attribute.memory_id),
         *(attribute.group_key, attribute.claim_key),
     )
 
@@ -41,9 +46,8 @@ def claims(attributes: Iterable[Attribute]) -> list[Claim]:
         active = [each for each in said if each.status == "active"]
         if active:
             now = max(active, key=lambda each: each.source_at)
-            text = now.content if len(now.content) <= PREVIEW_CHARS else f"{now.content[: PREVIEW_CHARS - 1]}…"
             counts = len(active), len(said) - len(active)
-            found.append(Claim(now.claim_key, now.kind, text, *counts, now.updated_at))
+            found.append(Claim(now.claim_key, now.kind, short(now.content, PREVIEW_CHARS), *counts, now.updated_at))
     return found
 
 
@@ -74,13 +78,13 @@ def branches(
     """Return the aspects, each with its groups as far as the request wants them."""
     of_aspect: dict[str | None, list[Attribute]] = {}
     for each in attributes:
-        of_aspect.setdefault(each.aspect and each.aspect.lower(), []).append(each)
+        of_aspect.setdefault(each.aspect and canonical_name(each.aspect), []).append(each)
     return [
         TreeAspect(
             aspect={"id": each.aspect.id, "name": each.aspect.name, "weight": each.aspect.weight},
             attribute_count=each.attribute_count,
             constraint_count=each.constraint_count,
-            groups=groups(of_aspect.get(each.aspect.name.lower(), ()), request) if request.depth > 1 else UNSET,
+            groups=groups(of_aspect.get(each.aspect.canonical_name, ()), request) if request.depth > 1 else UNSET,
         )
         for each in aspects[: request.max_aspects]
     ]
@@ -93,21 +97,19 @@ def answering(items: Iterable[ItemT], question: str | None, text: Callable[[Item
 
 
 class TokenBudget:
-    """Texts of together ``max_tokens``, in the order in which they are offered; the first one always fits."""
+    """Texts of together ``max_tokens``, in the order in which they are offered."""
 
     def __init__(self, max_tokens: int) -> None:
-        self._left = max_tokens * CHARS_PER_TOKEN
-        self._has_any = False
+        self.left = max_tokens * CHARS_PER_TOKEN
 
     def fitting(self, items: Iterable[ItemT], text: Callable[[ItemT], str]) -> list[ItemT]:
         """Return the items whose texts still fit, up to the first one that does not."""
         found = []
         for item in items:
             length = len(text(item))
-            if length > self._left and self._has_any:
+            if length > self.left:
                 break
-            self._left -= length
-            self._has_any = True
+            self.left -= length
             found.append(item)
         return found
 
