@@ -31,7 +31,7 @@ from rich.console import Console
 from bench.figures import circumstances, spread, write_result
 from bench.recall_in_process import READ_TIMEOUT_MS, Question, answer, fill, prepare
 from bench.texts import Texts
-from signet_actors.domain.ranking.traversal import Traversal
+from signet_actors.domain.ranking.stage_settings import Traversal
 from signet_actors.providers.embedded import EmbeddedEmbedder
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.searcher.graph.graph_index import GraphIndex

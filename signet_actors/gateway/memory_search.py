@@ -13,8 +13,7 @@ import msgspec
 from signet_actors.config.schema import Config
 from signet_actors.domain.exact_names import exact_names
 from signet_actors.domain.extraction.prompts import MAX_RESULT_CHARS
-from signet_actors.domain.ranking.dampening import Dampening
-from signet_actors.domain.ranking.traversal import Traversal
+from signet_actors.domain.ranking.stage_settings import Dampening, Traversal
 from signet_actors.domain.temporal.in_text import names_time
 from signet_actors.domain.temporal.intent import ALL_FACETS, Intent
 from signet_actors.domain.temporal.past import asks_for_past

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from signet_actors.domain.extraction.proposals import Candidate
-from signet_actors.domain.ranking.dampening import Dampening
 from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
-from signet_actors.domain.ranking.traversal import Traversal
+from signet_actors.domain.ranking.stage_settings import Dampening, Traversal
 from signet_actors.operations.forget import ForgetCandidate
 from signet_actors.operations.memories import HistoryItem
 from signet_actors.operations.pipeline import JobReply

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from signet_actors.domain.ranking.traversal import Traversal
+from signet_actors.domain.ranking.stage_settings import Traversal
 from signet_actors.protocol.memories import Memory, ReadScope, Wording
 from signet_actors.protocol.message import Message, Request
 

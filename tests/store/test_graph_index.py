@@ -15,7 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signet_actors.domain.ranking.traversal import Traversal, telling_tokens
+from signet_actors.domain.ranking.stage_settings import Traversal
+from signet_actors.domain.ranking.traversal import telling_tokens
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.searcher.graph.focus import Focal, focal_entities
 from signet_actors.searcher.graph.graph_index import GraphIndex

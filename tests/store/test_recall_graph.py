@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from signet_actors.config.schema import RosterEntry
-from signet_actors.domain.ranking.dampening import Dampening
-from signet_actors.domain.ranking.traversal import Traversal
+from signet_actors.domain.ranking.stage_settings import Dampening, Traversal
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.sessions import FindSessionStart

@@ -12,7 +12,6 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -32,18 +31,6 @@ _DATED: Final = re.compile(
     r"\b(?:\d{4}-\d{2}-\d{2}|january|february|march|april|may|june|july|august|september|october|november|december)\b",
     re.IGNORECASE,
 )
-
-
-class Dampening(msgspec.Struct, frozen=True):
-    """Which stages run, and their factors."""
-
-    gravity: bool = True
-    hub: bool = True
-    resolution: bool = True
-    hub_percentile: float = 0.9
-    hub_penalty: float = 0.7
-    gravity_penalty: float = 0.5
-    resolution_boost: float = 1.2
 
 
 def shares_word(query: str, content: str) -> bool | None:

@@ -10,7 +10,6 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import Final
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -39,19 +38,6 @@ _RARE: Final = 20
 _FEW: Final = 100
 _HALF: Final = 0.5
 _NO_SPACES: Final = "\u3040"
-
-
-class Traversal(msgspec.Struct, frozen=True):
-    """Limits of the walk and of the boost. ``is_primary``: walk; otherwise the graph only raises scores."""
-
-    is_primary: bool = True
-    max_aspects: int = 10
-    max_attributes: int = 20
-    max_neighbours: int = 30
-    min_strength: float = 0.3
-    timeout_ms: int = 500
-    boost: float = 0.15
-    boost_timeout_ms: int = 500
 
 
 @lru_cache(4096)

@@ -1,7 +1,7 @@
 """The focal entities: those that a query, a project or a session is about.
 
 Source: knowledge-graph.txt "Focal Entity Resolution".
-Departs: a name is matched by whole words, not by ``LIKE``, which finds "go" in "google" and reads every name. What a
+Departs: a name is matched by whole words, not by parts, which find "go" in "google" and read every name. What a
 query names comes before the last session and the project, which say less about it.
 """
 

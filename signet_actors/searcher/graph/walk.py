@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.domain.ranking.traversal import MAX_BOOSTED, MAX_NEIGHBOURS, Traversal
+from signet_actors.domain.ranking.stage_settings import Traversal
+from signet_actors.domain.ranking.traversal import MAX_BOOSTED, MAX_NEIGHBOURS
 from signet_actors.searcher.columns import Mask, Seqs
 from signet_actors.searcher.graph.focus import Focal
 from signet_actors.searcher.graph.graph_index import NO_ASPECT, GraphIndex, is_in
