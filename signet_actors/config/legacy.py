@@ -94,11 +94,9 @@ IGNORED_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
         PIPELINE,
         (
             "dependencySynthesis",
-            "feedback",
             "predictor",
             "predictorPipeline",
             "procedural",
-            "structural",
             "modelRegistry",
         ),
     ),

@@ -152,6 +152,28 @@ class TraversalConfig(Struct, frozen=True, rename="camel"):
     timeout_ms: Annotated[int, ranged(50, 5 * SECOND_MS, "Time limit of the walk; what was found by then counts")] = 500
 
 
+class StructuralConfig(Struct, frozen=True, rename="camel"):
+    """The aspects of an entity's facts. Source: memory-pipeline.txt "Structural Classification"."""
+
+    poll_interval_ms: Annotated[
+        int, ranged(0, MINUTE_MS, "Time for which facts about an entity are collected before the model is asked")
+    ] = 5 * SECOND_MS
+    classify_batch_size: Annotated[int, ranged(1, 50, "Facts about one entity per call of the model")] = 20
+
+
+class FeedbackConfig(Struct, frozen=True, rename="camel"):
+    """Weights of aspects, by what sessions use. Source: knowledge-graph.txt "Behavioral Feedback Loop"."""
+
+    delta: Annotated[
+        float, ranged(0.0, 1.0, "Added to the weight of an aspect for each of its memories that a session searched for")
+    ] = 0.02
+    min_weight: Annotated[float, ranged(0.0, 1.0, "Lowest weight of an aspect")] = 0.1
+    max_weight: Annotated[float, ranged(0.0, 1.0, "Highest weight of an aspect")] = 1.0
+    stale_days: Annotated[int, ranged(1, 3650, "Aspects that have not changed for so long lose weight")] = 14
+    decay_rate: Annotated[float, ranged(0.0, 1.0, "What such an aspect loses each time")] = 0.005
+    interval: Annotated[int, ranged(1, 10_000, "Ended sessions of an agent between two times")] = 10
+
+
 class RerankerConfig(Struct, frozen=True, rename="camel"):
     """Optional reranking of the best results. Source: memory-pipeline.txt "Optional Reranking"."""
 
@@ -256,7 +278,7 @@ class SignificanceConfig(Struct, frozen=True, rename="camel"):
     ] = True
     min_turns: Annotated[int, ranged(1, 100, "Turns of substance from which a session is summarized")] = 5
     min_entity_overlap: Annotated[
-        int, ranged(0, 100, "Known entities from which a session is summarized; none are known yet, so only 0 matters")
+        int, ranged(0, 100, "Known entities, named by three memories or more, from which a session is summarized")
     ] = 1
     novelty_threshold: Annotated[
         float, ranged(0.0, 1.0, "Novelty, compared with the agent's last sessions, from which a session is summarized")
@@ -351,6 +373,8 @@ class PipelineV2Config(Struct, frozen=True, rename="camel"):
     worker: WorkerConfig = WorkerConfig()
     graph: GraphConfig = GraphConfig()
     traversal: TraversalConfig = TraversalConfig()
+    structural: StructuralConfig = StructuralConfig()
+    feedback: FeedbackConfig = FeedbackConfig()
     reranker: RerankerConfig = RerankerConfig()
     autonomous: AutonomousConfig = AutonomousConfig()
     repair: RepairConfig = RepairConfig()

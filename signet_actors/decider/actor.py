@@ -13,7 +13,15 @@ import msgspec
 
 from signet_actors.config.schema import Config
 from signet_actors.decider.fact_decider import FactDecider
-from signet_actors.protocol.decider import Decide, Decided, DeciderRequest, DeciderStatus, GetDeciderStatus
+from signet_actors.protocol.decider import (
+    CheckContradiction,
+    ContradictionChecked,
+    Decide,
+    Decided,
+    DeciderRequest,
+    DeciderStatus,
+    GetDeciderStatus,
+)
 from signet_actors.protocol.writer import WriterReply
 from signet_actors.providers.llm.provider_manager import ProviderManager
 from signet_actors.runtime.messaging.mailbox import Incoming
@@ -50,7 +58,7 @@ class Decider:
         """Close the model. The extractor, the only client, has stopped before; closing the mailbox rejects the rest."""
         await self._model.close()
 
-    async def _answer(self, incoming: Incoming[DeciderRequest]) -> Decided | DeciderStatus:
+    async def _answer(self, incoming: Incoming[DeciderRequest]) -> Decided | ContradictionChecked | DeciderStatus:
         match incoming.body:
             case Decide() as asked:
                 decided = await self._fact_decider.decide(asked, incoming.frames, incoming.header)
@@ -58,6 +66,9 @@ class Decider:
                 action = "echo" if decided.echo is not None else "no_proposal"
                 self._decisions[action if proposal is None else proposal.action] += 1
                 return decided
+            case CheckContradiction(first=first, second=second):
+                said = await self._fact_decider.ask_contradiction(first, second)
+                return ContradictionChecked(said.contradicts, said.confidence)
             case GetDeciderStatus():
                 return DeciderStatus(self._model.state(), dict(self._decisions))
             case _:

@@ -14,7 +14,7 @@ from msgspec import structs
 from signet_actors.config.pipeline_schema import ExtractionConfig
 from signet_actors.decider.prompts import contradiction_prompt, decision_prompt
 from signet_actors.domain.extraction.answers import CONTRADICTION, DECISION
-from signet_actors.domain.extraction.contradiction import parse_semantic
+from signet_actors.domain.extraction.contradiction import SemanticAnswer, parse_semantic
 from signet_actors.domain.extraction.junk_filter import echo_of_recalled
 from signet_actors.domain.extraction.masking import masked_all, masked_proposal
 from signet_actors.domain.extraction.proposals import (
@@ -114,16 +114,19 @@ class FactDecider:
             return proposal
         target = proposal_target(proposal, candidates)
         assert target is not None
-        prompt = contradiction_prompt(proposal.fact.content, target.content, self._actor.rng)
         try:
-            answer = await self._model.generate(
-                prompt, timeout_ms=pipeline.semantic_contradiction_timeout_ms, answer=CONTRADICTION
-            )
+            said = await self.ask_contradiction(proposal.fact.content, target.content)
         except ProviderError as error:
             return structs.replace(proposal, warnings=(*proposal.warnings, f"Not checked: {error.detail}"))
-        said = parse_semantic(answer.text)
         if not said.parsed:
             return structs.replace(
                 proposal, warnings=(*proposal.warnings, "Not checked: the answer could not be parsed")
             )
         return with_semantic(proposal, said.contradicts)
+
+    async def ask_contradiction(self, first: str, second: str) -> SemanticAnswer:
+        """Return what a model says about the two statements. Raises ProviderError."""
+        timeout_ms = self._actor.config.memory.pipeline_v2.semantic_contradiction_timeout_ms
+        prompt = contradiction_prompt(first, second, self._actor.rng)
+        answer = await self._model.generate(prompt, timeout_ms=timeout_ms, answer=CONTRADICTION)
+        return parse_semantic(answer.text)

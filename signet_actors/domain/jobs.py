@@ -28,6 +28,7 @@ PROSPECTIVE_INDEX: Final = "prospective_index"
 EMBED: Final = "embed"
 SUMMARIZE: Final = "summarize"
 SCORE_SESSION: Final = "score_session"
+STRUCTURAL_CLASSIFY: Final = "structural_classify"
 
 JOB_KINDS: Final = (
     JobKindSpec(EXTRACT, needs="llm"),
@@ -35,6 +36,7 @@ JOB_KINDS: Final = (
     JobKindSpec(EMBED, needs="embedding", newest_first=True),
     JobKindSpec(SUMMARIZE, needs="llm", of_memory=False),
     JobKindSpec(SCORE_SESSION, needs="llm", of_memory=False),
+    JobKindSpec(STRUCTURAL_CLASSIFY, needs="llm", of_memory=False),
 )
 """Every kind of job. To add one, add a line here and a file in ``extractor/jobs/``."""
 

@@ -21,6 +21,8 @@ MIN_CHARS: Final = 500
 NOVELTY_CHARS: Final = 2_000
 """Of the beginning of a session, which is compared with the beginnings of earlier ones."""
 COMPARED_SESSIONS: Final = 5
+KNOWN_MENTIONS: Final = 3
+"""Memories that mention an entity before it counts as known."""
 MIN_USER_CHARS: Final = 20
 MIN_ASSISTANT_CHARS: Final = 50
 """A turn counts if the user says more than this, and the answers have more than that together."""

@@ -11,6 +11,8 @@ FEATURES: Final = (
     "checkpoints",
     "entities",
     "knowledge",
+    "classification",
+    "communities",
     "pipeline_ids",
     "reviews",
     "runs",

@@ -302,6 +302,18 @@ class TraversalReport(msgspec.Struct, frozen=True, rename="camel"):
     last_run: str | None = None
 
 
+class FeedbackFigures(msgspec.Struct, frozen=True):
+    """What sessions and ratings changed in the weights of aspects, over the days for which counters are kept.
+
+    Aspects that gained weight, memories that sessions searched for, aspects that lost some, ratings that moved one.
+    """
+
+    feedback_aspects_updated: int = msgspec.field(name="feedbackAspectsUpdated", default=0)
+    feedback_fts_confirmations: int = msgspec.field(name="feedbackFtsConfirmations", default=0)
+    feedback_decayed_aspects: int = msgspec.field(name="feedbackDecayedAspects", default=0)
+    feedback_propagated_attributes: int = msgspec.field(name="feedbackPropagatedAttributes", default=0)
+
+
 class PipelineStatusReply(msgspec.Struct, frozen=True, rename="camel"):
     """A summary of the pipeline. A part that could not be queried in time is null, and ``notes`` says why.
 
@@ -329,7 +341,7 @@ class PipelineStatusReply(msgspec.Struct, frozen=True, rename="camel"):
     notes: list[str]
     diagnostics: DiagnosticsReport
     latency: LatencyReports
-    feedback: None = None
+    feedback: FeedbackFigures | None = None
     traversal: TraversalReport = TraversalReport()
     predictor: None = None
 

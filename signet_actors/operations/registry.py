@@ -39,6 +39,8 @@ SUBJECTS: Final = tuple(
         "operations.synthesis",
         "operations.pipeline",
         "features.pipeline_ids.api",
+        "features.classification.api",
+        "features.communities.api",
         "features.runs.api",
         "operations.requeue",
         "features.reviews.api",

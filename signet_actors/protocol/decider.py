@@ -52,6 +52,20 @@ class Decide(Request[Decided], frozen=True, tag="decider.decide"):
     vector_model: str | None = None
 
 
+class ContradictionChecked(Message, frozen=True, tag="decider.contradiction_checked"):
+    """``contradicts``: one statement being true makes the other false, and the model is sure enough."""
+
+    contradicts: bool
+    confidence: float
+
+
+class CheckContradiction(Request[ContradictionChecked], frozen=True, tag="decider.check_contradiction"):
+    """Ask a model whether both statements can be true. An answer that cannot be read counts as no contradiction."""
+
+    first: str
+    second: str
+
+
 class DeciderStatus(Message, frozen=True, tag="decider.status"):
     """Counters since this process started; ``decisions`` counts by action, and ``no_proposal``."""
 
@@ -63,5 +77,5 @@ class GetDeciderStatus(Request[DeciderStatus], frozen=True, tag="decider.get_sta
     """Ask for the counters."""
 
 
-DeciderRequest = Decide | GetDeciderStatus
-DeciderReply = Decided | DeciderStatus | Failure
+DeciderRequest = Decide | CheckContradiction | GetDeciderStatus
+DeciderReply = Decided | ContradictionChecked | DeciderStatus | Failure

@@ -129,6 +129,20 @@ class ReconcileJobs(Request[JobsReconciled], frozen=True, tag="writer.reconcile_
     limit: int = 500
 
 
+class AttributesSettled(Message, frozen=True, tag="writer.attributes_settled"):
+    """``changed`` attributes got another status or were proposed for one; ``next`` is None after the last aspect."""
+
+    changed: int
+    next: str | None
+
+
+class SettleAttributes(Request[AttributesSettled], frozen=True, tag="writer.settle_attributes"):
+    """Compare the attributes of the next aspects of the graph after this one, in the order of their ids."""
+
+    after: str = ""
+    limit: int = 50
+
+
 class AppliedProposal(msgspec.Struct, frozen=True, omit_defaults=True):
     """The outcome of one proposal. ``memory_id`` is the memory that was created, changed, or found to say the same."""
 

@@ -32,6 +32,7 @@ from signet_actors.protocol.pipeline import (
     RequeueJobs,
     ReserveCalls,
     SecondVectorCommand,
+    SettleAttributes,
     StoreHints,
     StoreVector,
     WatchJobs,
@@ -413,6 +414,7 @@ TransactionCommand = (
     | ReapLeases
     | RequeueJobs
     | ReconcileJobs
+    | SettleAttributes
     | ApplyProposals
     | StoreHints
     | StoreVector

@@ -13,6 +13,7 @@ from signet_actors.protocol.writer import WriterReply
 from signet_actors.retention.actor import Retention
 from signet_actors.retention.periodic.backup import Backup
 from signet_actors.retention.periodic.git_commits import GitCommits
+from signet_actors.retention.periodic.graph_upkeep import CommunityDuty, CommunityProcess
 from signet_actors.retention.periodic.session_notes import SessionNotes
 from signet_actors.retention.periodic.spool_drain import SpoolDrain
 from signet_actors.retention.periodic.workspace_files import WorkspaceFiles
@@ -42,8 +43,10 @@ def main() -> int:
     workspace_files = WorkspaceFiles(clock, log, boot.config, Path(boot.workspace))
     session_notes = SessionNotes(writer, clock, log, Workspace(Path(boot.workspace)).memory_dir)
     git_commits = GitCommits(clock, log, boot.config, Path(boot.workspace))
+    communities = CommunityDuty(writer, clock, log, boot.config, lambda: CommunityProcess(Path(boot.workspace)))
     retention = Retention(
-        *(writer, clock, log, boot.config, backup, spool_drain, workspace_files, session_notes, git_commits)
+        *(writer, clock, log, boot.config, backup, spool_drain, workspace_files, session_notes, git_commits),
+        communities,
     )
     return loop.run(retention)
 

@@ -13,6 +13,7 @@ from signet_actors.protocol import retention as messages
 from signet_actors.protocol.message import Failure
 from signet_actors.retention.periodic.backup import Backup
 from signet_actors.retention.periodic.git_commits import GitCommits
+from signet_actors.retention.periodic.graph_upkeep import CommunityDuty, SupersessionSweep
 from signet_actors.retention.periodic.idle_sessions import IdleSessions
 from signet_actors.retention.periodic.lease_reaper import LeaseReaper
 from signet_actors.retention.periodic.purge import Purge
@@ -45,6 +46,7 @@ class Retention:
         workspace_files: WorkspaceFiles,
         session_notes: SessionNotes,
         git_commits: GitCommits,
+        communities: CommunityDuty,
     ) -> None:
         self._clock = clock
         self._log = log
@@ -57,6 +59,8 @@ class Retention:
         self._workspace_files = workspace_files
         self._session_notes = session_notes
         self._git_commits = git_commits
+        self._communities = communities
+        self._supersession = SupersessionSweep(writer, clock, log, config)
         self._sync_waiters: list[tuple[int, Incoming[messages.RetentionRequest]]] = []
         """Requests for a sync of files, each with the number of the run that answers it."""
         self._sweep_requests: list[Incoming[messages.RetentionRequest]] = []
@@ -101,7 +105,7 @@ class Retention:
                 return 0.0
         duties = (
             *(self._backup, self._reconciliation, self._spool_drain, self._workspace_files),
-            *(self._session_notes, self._idle_sessions, self._git_commits),
+            *(self._session_notes, self._idle_sessions, self._git_commits, self._supersession, self._communities),
         )
         for duty in duties:
             if duty.due_ns <= self._clock.monotonic_ns():
@@ -118,6 +122,8 @@ class Retention:
             "leases_requeued": self._reaper.requeued,
             "jobs_dead": self._reaper.dead,
             "jobs_reconciled": self._reconciliation.enqueued,
+            "attributes_settled": self._supersession.settled,
+            "community_rounds": self._communities.rounds,
             "backups": self._backup.made,
             "scrub_findings": len(self._backup.findings),
             "purge_suspended": float(self._purge.suspended_reason is not None),
@@ -133,6 +139,7 @@ class Retention:
         self._spool_drain.stop()
         self._workspace_files.stop()
         self._git_commits.stop()
+        self._communities.stop()
         self._purge.stop()
         self._reply_swept(self._sweep_waiters)
         for incoming in self._sweep_requests:
@@ -147,6 +154,8 @@ class Retention:
         self._idle_sessions.reload(config)
         self._workspace_files.reload(config)
         self._git_commits.reload(config)
+        self._supersession.reload(config)
+        self._communities.reload(config)
 
     def _begin_requested_sweep(self) -> None:
         """Reap leases and start one sweep for all pending requests."""

@@ -56,6 +56,7 @@ NAMES = (
     "extractor.embed_done",
     "extractor.apply_sent",
     "extractor.part_summarized",
+    "extractor.classified",
     "extractor.summarized",
     "extractor.note_written",
     "decider.prompt_sent",

@@ -6,6 +6,8 @@ from typing import Any, Final, Union
 
 from signet_actors.features.aggregate_recall.api import SaveAnswer
 from signet_actors.features.checkpoints.api import RecordCheckpoint
+from signet_actors.features.classification.api import StoreClassification
+from signet_actors.features.communities.api import DropCommunities, GetGraphStamp, StoreCommunities
 from signet_actors.features.entities.api import MERGE, UNMERGE
 from signet_actors.features.handlers import encoding, handlers
 from signet_actors.features.runs.api import UNDO_RUN
@@ -24,6 +26,7 @@ from signet_actors.writer.commands import (
     chunks,
     embeddings,
     entity_merges,
+    graph_pipeline,
     hints,
     import_memories,
     jobs,
@@ -36,6 +39,7 @@ from signet_actors.writer.commands import (
     reviews,
     session_summaries,
     sessions,
+    supersession,
     transcripts,
 )
 
@@ -103,6 +107,8 @@ HANDLERS: Final[dict[type, Any]] = {
     pipeline_messages.RequeueJobs: jobs.requeue,
     pipeline_messages.ReconcileJobs: jobs.reconcile,
     pipeline_messages.ApplyProposals: proposals.apply,
+    pipeline_messages.SettleAttributes: supersession.sweep,
+    StoreClassification: graph_pipeline.classify,
     pipeline_messages.StoreHints: hints.store,
     pipeline_messages.StoreVector: embeddings.store_vector,
     pipeline_messages.FindUnembedded: embeddings.find_unembedded,
@@ -142,6 +148,10 @@ ON_FULL_DISK = (
 
 _REPEATABLE = (
     pipeline_messages.ReconcileJobs,
+    pipeline_messages.SettleAttributes,
+    GetGraphStamp,
+    StoreCommunities,
+    DropCommunities,
     pipeline_messages.FindUnembedded,
     pipeline_messages.StoreSecondVectors,
     RecordSessions,

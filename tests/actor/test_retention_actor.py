@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import msgspec
 import pytest
 import structlog
 
@@ -16,12 +17,21 @@ from signet_actors.domain.backups import backup_name
 from signet_actors.domain.retention import CONFIRM_AFTER_MS, HOUR_MS, STEPS
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import ErrorCode
+from signet_actors.features.communities.api import (
+    Communities,
+    Community,
+    DropCommunities,
+    GetGraphStamp,
+    GraphStamp,
+    StoreCommunities,
+    Stored,
+)
 from signet_actors.operations.repair import BackupFinding
 from signet_actors.protocol.backups import AdvanceBackup, BackupProgress, BackupVerification
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark, LeasesReaped, ReapLeases
-from signet_actors.protocol.message import Failure, Message, Request
-from signet_actors.protocol.pipeline import JobsReconciled, ReconcileJobs
+from signet_actors.protocol.message import Answered, Failure, Message, Request
+from signet_actors.protocol.pipeline import AttributesSettled, JobsReconciled, ReconcileJobs, SettleAttributes
 from signet_actors.protocol.retention import (
     BackUpNow,
     BackupState,
@@ -44,6 +54,7 @@ from signet_actors.retention.actor import Retention
 from signet_actors.retention.periodic import backup, purge, reconciliation
 from signet_actors.retention.periodic.backup import Backup
 from signet_actors.retention.periodic.git_commits import GitCommits
+from signet_actors.retention.periodic.graph_upkeep import CommunityDuty
 from signet_actors.retention.periodic.session_notes import SessionNotes
 from signet_actors.retention.periodic.spool_drain import SpoolDrain
 from signet_actors.retention.periodic.workspace_files import WorkspaceFiles
@@ -97,6 +108,9 @@ class ScriptedWriter:
         self.space = space_name(EmbeddingConfig())
         self.copies: list[str] = []
         self.copy_state = "copying"
+        self.aspects = 0
+        self.stamp = ""
+        self.outdated = 0
         self.refuse: Callable[[Request[Any]], Failure | None] = lambda request: None
 
     def ask(self, request: Request[R], *, timeout_ms: int, trace_id: str | None = None) -> R | Failure:
@@ -130,6 +144,16 @@ class ScriptedWriter:
                 return NotesFound([], None)
             case EndIdleSessions():
                 return IdleSessionsEnded([], more=False)
+            case SettleAttributes():
+                aspects = self.aspects - int(request.after or 0)
+                return AttributesSettled(1, str(request.limit) if aspects > request.limit else None)
+            case GetGraphStamp():
+                return Answered(msgspec.json.encode(GraphStamp(self.stamp)))
+            case StoreCommunities():
+                return Answered(msgspec.json.encode(Stored()))
+            case DropCommunities():
+                self.outdated -= request.limit
+                return Answered(msgspec.json.encode(Stored(more=self.outdated > 0)))
             case GetWriterStatus():
                 return WriterStatus(0, 0, 0, 0, False, 1, "3", self.damage)
             case AdvanceBackup():
@@ -171,6 +195,20 @@ class ScriptedCheck:
         self.stopped = True
 
 
+class ScriptedDivision:
+    """Stands where the process that finds communities stands; ``found`` is its result."""
+
+    def __init__(self) -> None:
+        self.found: Communities | None = None
+        self.stopped = False
+
+    def poll(self) -> Communities | None:
+        return self.found
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
 class Room:
     """The actor, its writer and its clock."""
 
@@ -183,6 +221,7 @@ class Room:
         self.backup_dir = Path("there are no backups")
         self.notes_dir = Path("there are no notes")
         self.checks: list[ScriptedCheck] = []
+        self.divisions: list[ScriptedDivision] = []
         self.actor = self.born()
 
     def born(self) -> Retention:
@@ -193,7 +232,12 @@ class Room:
         notes = SessionNotes(self.writer, self.clock, self.log, self.notes_dir)
         git = GitCommits(self.clock, self.log, self.config, Path("there is no workspace"))
         git.due_ns = backup.NEVER_NS
-        return Retention(self.writer, self.clock, self.log, self.config, duty, spool_drain, files, notes, git)
+        groups = CommunityDuty(self.writer, self.clock, self.log, self.config, self.begin_communities)
+        return Retention(self.writer, self.clock, self.log, self.config, duty, spool_drain, files, notes, git, groups)
+
+    def begin_communities(self) -> ScriptedDivision:
+        self.divisions.append(ScriptedDivision())
+        return self.divisions[-1]
 
     def verify(self, name: str, last_seq: int) -> ScriptedCheck:
         self.checks.append(ScriptedCheck(name, last_seq))
@@ -304,7 +348,7 @@ def test_the_actor_serves_requests_between_any_two_messages_to_the_writer(room: 
         assert wish is not None
         most = max(most, len(room.writer.asked) - before)
         room.clock.pass_ms(wish * 1000 + 0.001)
-    assert most <= 6, "one message of each duty that is due"
+    assert most <= 8, "one message of each duty that is due"
 
 
 def test_after_a_clock_jump_nothing_is_purged_until_a_second_sweep_confirms_it(room: Room) -> None:
@@ -902,3 +946,86 @@ def test_a_daemon_that_stops_leaves_no_check_behind(vault: Room) -> None:
     vault.run_for(200)
     vault.actor.drain()
     assert vault.checks[-1].stopped
+
+
+def graph_requests(room: Room) -> list[Request[Any]]:
+    kinds = (SettleAttributes, StoreCommunities, DropCommunities)
+    return [request for request in room.writer.asked if isinstance(request, kinds)]
+
+
+def test_all_aspects_are_settled_in_steps_once_an_hour(room: Room) -> None:
+    room.writer.aspects = 60
+    room.run_for(HOUR_MS / 2)
+    assert graph_requests(room) == [SettleAttributes(""), SettleAttributes("50")]
+    room.run_for(HOUR_MS)
+    assert len(graph_requests(room)) == 4
+    assert room.actor.counters()["attributes_settled"] == 4
+
+
+def group(name: str, members: int) -> Community:
+    return Community(name, "default", name, members, 1.0, "strong", [f"{name}-{number}" for number in range(members)])
+
+
+def test_communities_are_stored_in_steps_after_a_change_and_outdated_ones_deleted(room: Room) -> None:
+    room.writer.stamp, room.writer.outdated = "changed", 700
+    room.run_for(2 * 60_000)
+    (division,) = room.divisions
+    division.found = Communities([group("one", 700), group("two", 200), group("three", 200)])
+    room.run_for(60_000)
+    stored = [request for request in room.writer.asked if isinstance(request, StoreCommunities)]
+    dropped = [request for request in room.writer.asked if isinstance(request, DropCommunities)]
+    sizes = [[(each.id, len(each.members)) for each in request.communities] for request in stored]
+    assert sizes == [[("one", 500)], [("one", 200), ("two", 200)], [("three", 200)]]
+    assert len(dropped) == 2
+    assert len({*(each.found_at for each in stored), *(each.found_at for each in dropped)}) == 1
+    room.run_for(2 * HOUR_MS)
+    assert len(room.divisions) == 1, "nothing has changed since"
+    room.writer.stamp = "changed again"
+    room.run_for(10 * 60_000)
+    assert len(room.divisions) == 2
+
+
+def test_a_step_that_the_writer_refuses_is_repeated_and_no_community_is_left_out(room: Room) -> None:
+    room.writer.stamp = "changed"
+    room.run_for(2 * 60_000)
+    room.divisions[0].found = Communities([group("one", 3)])
+    refused = [Failure(ErrorCode.BUSY, "busy")]
+    room.writer.refuse = lambda asked: refused.pop() if refused and isinstance(asked, StoreCommunities) else None
+    room.run_for(3 * 60_000)
+    stored = [request for request in graph_requests(room) if isinstance(request, StoreCommunities)]
+    assert len(stored) == 2
+    assert stored[0] == stored[1]
+
+
+def test_a_process_that_fails_is_started_again_later_and_stores_nothing(room: Room) -> None:
+    room.writer.stamp = "changed"
+    room.run_for(2 * 60_000)
+    room.divisions[0].found = Communities(problem="the process failed (exit code 1)")
+    room.run_for(30 * 60_000)
+    assert len(room.divisions) == 1
+    room.run_for(HOUR_MS)
+    assert len(room.divisions) == 2
+    assert not any(isinstance(request, StoreCommunities) for request in room.writer.asked)
+    room.actor.drain()
+    assert room.divisions[1].stopped
+
+
+@pytest.mark.parametrize("off", ["graph", "autonomous", "frozen"])
+def test_the_graph_is_left_alone_while_the_daemon_may_not_act_on_its_own(off: str) -> None:
+    base = Config(backup=NO_BACKUPS)
+    pipeline = base.memory.pipeline_v2
+    changed = {
+        "graph": {"graph": msgspec.structs.replace(pipeline.graph, enabled=False)},
+        "autonomous": {"autonomous": msgspec.structs.replace(pipeline.autonomous, enabled=False)},
+        "frozen": {"autonomous": msgspec.structs.replace(pipeline.autonomous, frozen=True)},
+    }[off]
+    memory = msgspec.structs.replace(base.memory, pipeline_v2=msgspec.structs.replace(pipeline, **changed))
+    room = Room(msgspec.structs.replace(base, memory=memory))
+    room.writer.stamp = "changed"
+    room.run_for(3 * HOUR_MS)
+    assert graph_requests(room) == []
+    assert room.divisions == []
+    room.actor.reload(base)
+    room.run_for(10 * 60_000)
+    assert graph_requests(room) != []
+    assert len(room.divisions) == 1

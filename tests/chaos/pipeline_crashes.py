@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import apsw
+
 from signet_actors.store.sqlite.connect import open_reader
 from tests.chaos.seeds import SEED
 from tests.sim.pipeline import sentences_of, wrong_rows
@@ -39,6 +41,7 @@ supervision:
 memory:
   pipelineV2:
     worker: {{leaseTimeoutMs: 300000, maxRetries: 10}}
+    structural: {{pollIntervalMs: 0}}
     extraction:
       provider: ollama
       endpoint: {url}
@@ -96,9 +99,35 @@ def kill_asker(daemon: LiveDaemon, asked: Asked) -> int | None:
 
 
 def drained(daemon: LiveDaemon, count: int, *, within_s: float = 120) -> None:
-    """Return True if every extract job has ended."""
-    sql = "SELECT count(*) FROM memory_jobs WHERE job_type = 'extract' AND status IN ('completed', 'dead')"
-    eventually(lambda: daemon.read(sql)[0][0] >= count, within_s=within_s, what="the queue is drained")
+    """Return True if every extract job has ended, and every job that classifies what they found."""
+    ended = "SELECT count(*) FROM memory_jobs WHERE job_type = 'extract' AND status IN ('completed', 'dead')"
+    left = "SELECT count(*) FROM memory_jobs WHERE status IN ('pending', 'leased') AND job_type <> 'embed'"
+    eventually(
+        lambda: daemon.read(ended)[0][0] >= count and not daemon.read(left)[0][0],
+        within_s=within_s,
+        what="the queue is drained",
+    )
+
+
+def graph_of(connection: apsw.Connection) -> tuple[int, ...]:
+    """Return the numbers of entities, mentions, relations, statements of them, classified facts and finished jobs."""
+    counts = (
+        "entities",
+        "memory_entity_mentions",
+        "relations",
+        "memory_relation_mentions",
+        "entity_attributes WHERE aspect_id IS NOT NULL",
+        "memory_jobs WHERE job_type = 'structural_classify' AND status = 'completed'",
+    )
+    return tuple(connection.execute(f"SELECT count(*) FROM {table}").get for table in counts)
+
+
+def expected_graph(count: int) -> tuple[int, ...]:
+    """Return them for ``count`` notes, each of which relates a service of its own to the engine that all use.
+
+    Note and fact mention both entities; each service has one fact, and so one job.
+    """
+    return count + 1, 4 * count, count, count, count, count
 
 
 def broken_promises(daemon: LiveDaemon, count: int) -> list[str]:
@@ -114,6 +143,7 @@ def broken_promises(daemon: LiveDaemon, count: int) -> list[str]:
         proposed = Counter(row[0] for row in connection.execute("SELECT fact_content FROM memory_proposals"))
         wanted = Counter(fact for number in range(count) for fact in sentences_of(note(number)))
         wrong += [f"proposed {proposed[fact]} times: {fact}" for fact in wanted if proposed[fact] != 1]
+        wrong += [] if graph_of(connection) == expected_graph(count) else [f"the graph is {graph_of(connection)}"]
         stored = Counter(row[0] for row in connection.execute("SELECT content FROM memories WHERE is_deleted = 0"))
         wrong += [f"stored {stored[fact]} times: {fact}" for fact in wanted if stored[fact] != 1]
     finally:

@@ -21,6 +21,7 @@ CRASHES = {
     "extractor.parsed": "extractor 3 2",
     "extractor.embed_done": "extractor 4 2",
     "extractor.apply_sent": "extractor 5 2",
+    "extractor.classified": "extractor 6 2",
     "decider.prompt_sent": "decider 1 3",
     "writer.mid_batch": "writer 1 30",
     "writer.after_commit": "writer 2 12",

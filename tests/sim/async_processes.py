@@ -14,12 +14,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import structlog
 import zmq
 
 from signet_actors.decider.actor import Decider
 from signet_actors.extractor.actor import Extractor
-from signet_actors.protocol.control import TreeChanged
+from signet_actors.features.classification import reads as classification
+from signet_actors.features.classification.api import FindUnclassified
+from signet_actors.features.handlers import encoding
+from signet_actors.protocol.control import UP, ChildState, TreeChanged
 from signet_actors.protocol.searcher import FindCandidates
 from signet_actors.runtime.logging.throttle import LogThrottle
 from signet_actors.runtime.messaging.async_client import RequestTracker
@@ -248,7 +252,9 @@ class SimActor(AsyncActor):
         self.crashed.add_done_callback(lambda crashed: incarnation.crashed(crashed.result()))
 
     def told(self, tree: TreeChanged) -> None:
-        self._tree_changed(tree)
+        """Tell the actor the state of the children, and that there is a searcher, as whose ``ask_searcher`` works."""
+        searcher = ChildState("searcher-1", "searcher", UP, 1, 0, None)
+        self._tree_changed(msgspec.structs.replace(tree, children=[*tree.children, searcher]))
 
     def answered(self, by: str, parts: list[bytes]) -> None:
         if by not in self._decoders:
@@ -290,10 +296,12 @@ class SimActor(AsyncActor):
 
     async def ask_searcher(self, request: Any, *, trace_id: str = "", timeout_ms: int, frames: Any = ()) -> Any:
         """Run the real query on the real store after a delay; all searchers would give the same reply."""
-        assert isinstance(request, FindCandidates)
         await asyncio.sleep(self._incarnation.world.rng.uniform(*_SEARCH_S))
         reader = self._incarnation.daemon.reader()
         with reader.open_snapshot() as view:
+            if isinstance(request, FindUnclassified):
+                return encoding(classification.find)(view, request)
+            assert isinstance(request, FindCandidates)
             return candidates.find(reader, view, request, list(frames))
 
 

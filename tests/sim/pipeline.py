@@ -569,6 +569,26 @@ _WRONG = {
         "SELECT m.id, m.content FROM memories m WHERE m.source_type = 'pipeline-v2' AND 1 <>"
         " (SELECT count(*) FROM memory_proposals p WHERE p.result_memory_id = m.id AND p.outcome = 'created')"
     ),
+    "an attribute twice": (
+        "SELECT a.memory_id, a.entity_id, a.content FROM entity_attributes a GROUP BY 1, 2, 3 HAVING count(*) > 1"
+    ),
+    "an entity with two jobs": (
+        "SELECT j.payload ->> 'entity', count(*) FROM memory_jobs j WHERE j.job_type = 'structural_classify'"
+        " AND j.status IN ('pending', 'leased') GROUP BY 1 HAVING count(*) > 1"
+    ),
+    "a run that wrote and left the graph out": (
+        "SELECT r.id FROM pipeline_runs r JOIN memory_jobs j ON j.id = r.job_id"
+        " JOIN memories m ON m.id = r.memory_id AND m.content_hash = j.leased_hash"
+        " WHERE r.mode IN ('controlled_write', 'full') AND json_array_length(j.result, '$.entities') > 0"
+        " AND j.result ->> 'graph' IS NULL"
+    ),
+    "a classified fact without an aspect": (
+        "SELECT a.id FROM entity_attributes a JOIN memories m ON m.id = a.memory_id AND m.is_deleted = 0"
+        " WHERE a.aspect_id IS NULL AND a.entity_id IN (SELECT j.payload ->> 'entity' FROM memory_jobs j"
+        " WHERE j.job_type = 'structural_classify' AND j.status = 'completed') AND NOT EXISTS (SELECT 1"
+        " FROM memory_jobs w WHERE w.job_type = 'structural_classify' AND w.status <> 'completed'"
+        " AND w.payload ->> 'entity' = a.entity_id)"
+    ),
     "a created fact that is not there": (
         "SELECT p.job_id, p.ordinal FROM memory_proposals p WHERE p.outcome = 'created'"
         " AND p.result_memory_id NOT IN (SELECT id FROM memories)"

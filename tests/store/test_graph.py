@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from signet_actors.config.schema import Config
 from signet_actors.operations.structured import Structured, read_structured
 from signet_actors.protocol.message import Principal
+from signet_actors.protocol.pipeline import SettleAttributes
 from signet_actors.protocol.writer import (
     ForgetMany,
     ForgetMemory,
@@ -46,6 +47,7 @@ def room(tmp_path: Path) -> Iterator[StoreRoom]:
 
 
 def assert_consistent(room: StoreRoom) -> None:
+    room.ask(SettleAttributes(limit=1_000))
     assert stored_graph(room.connection) == graph_of_contributions(room.connection)
     assert orphans(room.connection) == []
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from signet_actors.domain.graph.relation_types import dependency_strength, dependency_type
+from signet_actors.domain.graph.supersession import Claim, superseded
 
 
 class Graph(NamedTuple):
@@ -85,22 +86,49 @@ def graph_of_contributions(connection: Any, agent_id: str = "default") -> Graph:
     claims: dict[Any, list[Any]] = defaultdict(list)
     for row in rows(
         "SELECT e.canonical_name, coalesce(p.canonical_name, ''), a.content, a.memory_id, a.kind, a.group_key,"
-        " a.claim_key, coalesce(e.merged_into, e.id) FROM entity_attributes a JOIN entities e ON e.id = a.entity_id"
+        " a.claim_key, coalesce(e.merged_into, e.id), a.id"
+        " FROM entity_attributes a JOIN entities e ON e.id = a.entity_id"
         " LEFT JOIN entity_aspects p ON p.id = a.aspect_id JOIN memories m ON m.id = a.memory_id"
         " WHERE m.is_deleted = 0 AND a.status <> 'deleted' AND a.agent_id = :agent ORDER BY a.source_at, a.seq"
     ):
         claims[(row[7], row[1], row[5], row[6]) if row[6] is not None else ("alone", *row)].append(row)
     active = []
+    replaced = replaced_attributes(connection)
     for said in claims.values():
         newest = said[-1]
         active += [
-            tuple(row[:4]) for row in said if row[2] == newest[2] or (row[4], newest[4]) == ("constraint", "attribute")
+            tuple(row[:4])
+            for row in said
+            if (row[2] == newest[2] or (row[4], newest[4]) == ("constraint", "attribute")) and row[8] not in replaced
         ]
     return Graph(dict(mentions), relations, dependencies, sorted(active))
 
 
 def _of_agent(connection: Any, agent_id: str, sql: str) -> Any:
     return connection.execute(sql, {"agent": agent_id})
+
+
+def replaced_attributes(connection: Any) -> set[str]:
+    """Return the attributes that a later sibling contradicts, by a model or by their words, once all are compared."""
+    groups: dict[Any, list[Any]] = defaultdict(list)
+    by_model = {
+        old
+        for (old,) in connection.execute(
+            "SELECT a.id FROM entity_attributes a JOIN entity_attributes b ON b.id = a.superseded_by"
+            " JOIN memories m ON m.id = b.memory_id WHERE a.superseded_how = 'semantic' AND m.is_deleted = 0"
+        )
+    }
+    for entity_id, name, aspect, group, attribute, content, said_at, pinned in connection.execute(
+        "SELECT t.id, t.name, p.canonical_name, a.group_key, a.id, a.content, a.source_at, m.pinned"
+        " FROM entity_attributes a JOIN entities e ON e.id = a.entity_id"
+        " JOIN entities t ON t.id = coalesce(e.merged_into, e.id)"
+        " JOIN entity_aspects p ON p.id = a.aspect_id JOIN memories m ON m.id = a.memory_id"
+        " WHERE m.is_deleted = 0 AND a.claim_key IS NULL AND a.kind = 'attribute' AND a.source <> 'structured'"
+        " ORDER BY a.source_at, a.seq"
+    ):
+        if attribute not in by_model:
+            groups[entity_id, name, aspect, group].append(Claim(attribute, content, said_at, bool(pinned)))
+    return by_model | {old for group, claims in groups.items() for old in superseded(claims, group[1])}
 
 
 def orphans(connection: Any) -> list[str]:

@@ -25,16 +25,17 @@ _USES = re.compile(r"(?:The |the )?(\w[\w ]*?) uses (?:the )?(\w+)")
 class ScriptedModel:
     """A script for ``ScriptedProvider``.
 
-    ``decisions`` maps part of a fact to the decision about it; any other fact is added. ``summaries`` maps part of a
-    session to its summary; any other one begins like the session. ``plan``: the further queries of an aggregate
-    recall, whose answer repeats what it was shown and names the sources ``cites``. ``fault`` is called first, with the
-    stage and the request.
+    ``decisions`` maps part of a fact to the decision about it; any other fact is added. ``aspects`` maps part of a fact
+    to the name of its aspect, which is `general` for any other. ``summaries`` maps part of a session to its summary;
+    any other one begins like the session. ``plan``: the further queries of an aggregate recall, whose answer repeats
+    what it was shown and names the sources ``cites``. ``fault`` is called first, with the stage and the request.
     """
 
     decisions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     summaries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     plan: Sequence[str] = ()
     cites: Sequence[Any] = ()
+    aspects: Mapping[str, str] = field(default_factory=dict)
     contradicts: bool = False
     confidence: float = 0.9
     fault: Callable[[str, Asked], Act | Fault | None] = lambda _stage, _asked: None
@@ -61,6 +62,8 @@ class ScriptedModel:
             case "aggregate":
                 answer = " + ".join(text[13:] for text in texts[1:]) if len(texts) > 1 else ""
                 return Act("ok", json.dumps({"answer": f"In short: {answer}", "sources": list(self.cites)}))
+            case "classification":
+                return Act("ok", json.dumps(self._classified(texts[2:])))
             case "summary":
                 return Act("ok", json.dumps({"summary": f"{len(texts) - 1} found for {texts[0]}"}))
             case "synthesis":
@@ -83,6 +86,13 @@ class ScriptedModel:
             for found in _USES.finditer(note)
         ]
         return {"facts": facts, "entities": entities}
+
+    def _classified(self, facts: list[str]) -> dict[str, Any]:
+        said = [
+            {"i": at, "aspect": next((aspect for part, aspect in self.aspects.items() if part in fact), "general")}
+            for at, fact in enumerate(facts, 1)
+        ]
+        return {"type": "system", "facts": [{**one, "kind": "attribute", "new": True} for one in said]}
 
     def _scored(self, prompt: str) -> dict[str, Any]:
         ids = _JUDGED.findall(prompt)
@@ -115,6 +125,7 @@ def stage_of(prompt: str) -> str:
         ("You turn a note into facts", "extraction"),
         ("You decide what a new fact means", "decision"),
         ("You judge whether two statements", "contradiction"),
+        ("You sort facts about one entity", "classification"),
         ("You sum up what a search", "summary"),
         ("You plan further searches", "planning"),
         ("You answer a query from memories", "aggregate"),

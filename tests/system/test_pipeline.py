@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,10 +35,12 @@ memory:
 
 
 @contextmanager
-def pipeline(model: ScriptedModel | None = None, more: str = "", extraction: str = "") -> Iterator[Any]:
+def pipeline(
+    model: ScriptedModel | None = None, more: str = "", extraction: str = "", environ: Mapping[str, str] | None = None
+) -> Iterator[Any]:
     with (
         ScriptedProvider(script=model or ScriptedModel()) as provider,
-        live_daemon(config=config_for(provider, more, extraction), patient=True) as daemon,
+        live_daemon(config=config_for(provider, more, extraction), environ=environ, patient=True) as daemon,
     ):
         yield daemon, provider
         assert daemon.stop() == 0

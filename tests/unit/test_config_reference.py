@@ -107,6 +107,15 @@ SPECIFIED: dict[str, tuple[object, object]] = {
     "hints.max": (5, (1, 20)),
     "hints.timeout": (45000, (5000, 300000)),
     "hints.poll": (5000, (1000, 60000)),
+    # memory-pipeline.txt "Structural Classification", knowledge-graph.txt "Behavioral Feedback Loop": without ranges.
+    "structural.pollIntervalMs": (5000, (0, 60_000)),
+    "structural.classifyBatchSize": (20, (1, 50)),
+    "feedback.delta": (0.02, (0.0, 1.0)),
+    "feedback.minWeight": (0.1, (0.0, 1.0)),
+    "feedback.maxWeight": (1.0, (0.0, 1.0)),
+    "feedback.staleDays": (14, (1, 3650)),
+    "feedback.decayRate": (0.005, (0.0, 1.0)),
+    "feedback.interval": (10, (1, 10_000)),
     # docs/decisions.md 9: off, because none of them gains.
     "dampening.gravityEnabled": (False, BOOL),
     "dampening.hubEnabled": (False, BOOL),

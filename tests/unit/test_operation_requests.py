@@ -256,7 +256,7 @@ def test_only_true_confirms_the_clock(value: Any) -> None:
         ({"ids": ["x" * 201]}, "ids must be at most 200 characters"),
         (
             {"kinds": ["extract", "dream"]},
-            "kinds must be among: extract, prospective_index, embed, summarize, score_session",
+            "kinds must be among: extract, prospective_index, embed, summarize, score_session, structural_classify",
         ),
         ({"limit": 0}, "limit must be an integer from 1 to 50"),
         ({"limit": 51}, "limit must be an integer from 1 to 50"),

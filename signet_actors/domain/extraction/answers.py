@@ -98,6 +98,18 @@ class _SessionScore(Struct, forbid_unknown_fields=True):
     per_memory: Annotated[list[_MemoryRelevance], Meta(max_length=_MAX_JUDGED)]
 
 
+class _Aspect(Struct, forbid_unknown_fields=True):
+    i: int
+    aspect: str
+    kind: Literal["attribute", "constraint"]
+    new: bool
+
+
+class _Classification(Struct, forbid_unknown_fields=True):
+    type: str
+    facts: list[_Aspect]
+
+
 def _format(name: str, shape: type[Struct]) -> AnswerFormat:
     """Return the schema of ``shape`` with an object at the root and without references, which some servers reject."""
     schema = msgspec.json.schema(shape)
@@ -123,3 +135,4 @@ QUERIES: Final = _format("queries", _Queries)
 AGGREGATE: Final = _format("aggregate", _Aggregate)
 SESSION_SUMMARY: Final = _format("session_summary", _SessionSummary)
 SESSION_SCORE: Final = _format("session_score", _SessionScore)
+CLASSIFICATION: Final = _format("classification", _Classification)

@@ -55,7 +55,12 @@ def contradiction_tokens(text: str) -> frozenset[str]:
 
     Departs: a word may contain letters of any script, so accents do not split it.
     """
-    return frozenset(_TOKEN.findall(_APOSTROPHE.sub("", text.lower())))
+    return frozenset(contradiction_words(text))
+
+
+def contradiction_words(text: str) -> tuple[str, ...]:
+    """Return the words of ``contradiction_tokens`` in their order."""
+    return tuple(_TOKEN.findall(_APOSTROPHE.sub("", text.lower())))
 
 
 def syntactic_contradiction(one: str, other: str) -> bool:

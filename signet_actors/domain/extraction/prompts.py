@@ -17,6 +17,8 @@ from typing import Final
 from signet_actors.domain.extraction.facts import MAX_FACT_CHARS, TRUNCATED, Fact, prompt_input
 from signet_actors.domain.extraction.masking import masked
 from signet_actors.domain.extraction.proposals import MAX_CANDIDATES, Candidate
+from signet_actors.domain.graph.classification import suggested_aspects
+from signet_actors.domain.graph.names import ENTITY_TYPES, EXTRACTED, MAX_NAME_CHARS
 from signet_actors.domain.memories import DEFAULT_TYPE, MEMORY_TYPES
 from signet_actors.domain.normalization import collapsed, sanitize_text
 
@@ -140,6 +142,30 @@ def session_parts_prompt(template: str, nonce: str, summaries: Mapping[int, str]
         for number, text in summaries.items()
     ]
     return render(template, nonce, {}, {"summaries": "\n\n".join(blocks)})
+
+
+def classification_prompt(
+    template: str, nonce: str, name: str, entity_type: str, aspects: Sequence[str], facts: Sequence[str]
+) -> str:
+    """Return the prompt for the aspects of the entity's ``facts``, and for its type if nothing says what it is."""
+    blocks = [
+        f"Fact {number}:\n" + between_marks(_capped(text, MAX_CANDIDATE_CHARS), nonce)
+        for number, text in enumerate(facts, 1)
+    ]
+    is_known = entity_type in ENTITY_TYPES
+    asked = f"what the entity is, one of {', '.join(ENTITY_TYPES)}."
+    return render(
+        template,
+        nonce,
+        {"name": _capped(name, MAX_NAME_CHARS), "aspects": "\n".join(aspects) or "none"},
+        {
+            "entity_type": entity_type if is_known else "not known yet",
+            "type_rule": asked if entity_type == EXTRACTED else "leave it empty.",
+            "suggestions": ", ".join(suggested_aspects(entity_type)),
+            "count": str(len(blocks)),
+            "facts": "\n\n".join(blocks),
+        },
+    )
 
 
 def _known_type(name: str) -> str:

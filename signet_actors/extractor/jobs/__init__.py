@@ -8,6 +8,7 @@ from signet_actors.extractor.jobs.embed import Embed
 from signet_actors.extractor.jobs.extract import Extract
 from signet_actors.extractor.jobs.prospective_index import ProspectiveIndex
 from signet_actors.extractor.jobs.score_session import ScoreSession
+from signet_actors.extractor.jobs.structural_classify import StructuralClassify
 from signet_actors.extractor.jobs.summarize import Summarize
 
-JOB_KINDS: Final = (Extract, ProspectiveIndex, Embed, Summarize, ScoreSession)
+JOB_KINDS: Final = (Extract, ProspectiveIndex, Embed, Summarize, ScoreSession, StructuralClassify)

@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 
 from signet_actors.domain.extraction import prompts
+from signet_actors.features.classification.api import EntityFacts
 
 
 @cache
@@ -57,3 +58,11 @@ def session_score_prompt(summary: str, end: str, memories: Sequence[tuple[str, s
     """Return the prompt that asks how well the memories, short ids with contents, served a session."""
     nonce = prompts.mark(rng.getrandbits(128))
     return prompts.session_score_prompt(_template("session_score"), nonce, summary, end, memories)
+
+
+def classification_prompt(found: EntityFacts, rng: random.Random) -> str:
+    """Return the prompt that asks for the aspects of an entity's facts."""
+    nonce, contents = prompts.mark(rng.getrandbits(128)), [fact.content for fact in found.facts]
+    return prompts.classification_prompt(
+        _template("classification"), nonce, found.name, found.entity_type, found.aspects, contents
+    )

@@ -17,6 +17,8 @@ from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import Offset, Ratings, not_yet
 from signet_actors.operations.transcripts import OwnAgent, Session
 
+FEEDBACK_COUNTER: Final = "feedback."
+"""What the names of the stored counters of aspects begin with: aspects, confirmations, decayed, propagated."""
 ACCEPTANCE_RULE: Final = "a rating counts if its session was offered the memory, and the memory still exists"
 
 
@@ -37,7 +39,7 @@ class FeedbackRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=True):
 class FeedbackReply(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """``recorded`` ratings are on disk; ``rejected`` ones are not, see ``acceptanceRule``.
 
-    The other counts are 0, because feedback changes no other data in this release.
+    ``propagated`` ones moved the weight of an aspect in the knowledge graph. The other counts are 0.
     """
 
     ok: Literal[True] = True
@@ -116,8 +118,8 @@ FEEDBACK: Final[Operation[FeedbackRequest, FeedbackReply]] = Operation(
     served_by="writer",
     needs_offers=True,
     effect=Effect.OTHER,
-    description="Ratings of one memory are averaged. They are stored and shown with the session; no ranking and no "
-    "importance depends on them.",
+    description="Ratings of one memory are averaged. They are stored and shown with the session; no importance depends "
+    "on them. Each moves the weight of the aspect of the knowledge graph to which the memory belongs, if it has one.",
     tool=Tool(
         name="memory_feedback",
         title="Rate memories",

@@ -16,6 +16,7 @@ from signet_actors.domain.jobs import JOB_KINDS, SCORE_SESSION, SUMMARIZE
 from signet_actors.domain.providers import ModelState, ProviderReport
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import NotFound
+from signet_actors.features.session_memories.api import FEEDBACK_COUNTER
 from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.status import pipeline_figures
@@ -38,12 +39,7 @@ _MODES: Final = {
 }
 """The documented mode names. ``paused`` is not used, because only the configuration can pause the pipeline."""
 _KINDS: Final = tuple(kind.name for kind in JOB_KINDS)
-_UNIMPLEMENTED_WORKERS: Final = (
-    "document",
-    "maintenance",
-    "structuralClassify",
-    "structuralDependency",
-)
+_UNIMPLEMENTED_WORKERS: Final = ("document", "maintenance")
 
 
 async def pipeline_status(call: Call[NoFields]) -> HttpResponse:
@@ -99,12 +95,14 @@ def render(snapshot: DaemonSnapshot) -> api.PipelineStatusReply:
         ),
         latency=latency(snapshot.requests),
         traversal=api.TraversalReport(pipeline.graph.enabled and pipeline.traversal.enabled),
+        feedback=None if status is None else _feedback(pipeline_figures.with_prefix(status.total, FEEDBACK_COUNTER)),
     )
 
 
 def _workers(children: Sequence[ChildState], mode: PipelineMode, config: Config) -> dict[str, api.WorkerState]:
     up = {child.role for child in children if child.state == UP}
     working = mode != PipelineMode.OFF
+    may_write = mode in {PipelineMode.CONTROLLED_WRITE, PipelineMode.FULL}
     pipeline = config.memory.pipeline_v2
     return {
         "extraction": api.WorkerState(working and "extractor" in up),
@@ -112,6 +110,8 @@ def _workers(children: Sequence[ChildState], mode: PipelineMode, config: Config)
         "decision": api.WorkerState(working and "decider" in up),
         "retention": api.WorkerState("retention" in up),
         "synthesis": api.WorkerState(pipeline.enabled and pipeline.synthesis.enabled and "extractor" in up),
+        "structuralClassify": api.WorkerState(may_write and pipeline.graph.enabled and "extractor" in up),
+        "structuralDependency": api.WorkerState(may_write and pipeline.graph.enabled and "writer" in up),
         **{name: api.WorkerState(False) for name in _UNIMPLEMENTED_WORKERS},
     }
 
@@ -175,6 +175,12 @@ def _budgets(models: Mapping[str, ModelState | None], usage: list[api.UsageRepor
             )
         )
     return budgets
+
+
+def _feedback(counters: Mapping[str, int]) -> api.FeedbackFigures:
+    return api.FeedbackFigures(
+        *(counters.get(name, 0) for name in ("aspects", "confirmations", "decayed", "propagated"))
+    )
 
 
 def _figures(counters: Mapping[str, int]) -> api.FactFigures:

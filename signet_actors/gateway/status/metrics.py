@@ -123,6 +123,12 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
         ),
         ("jobs_dead", "retention_jobs_dead_total", "Jobs marked dead after their last attempt"),
         ("jobs_reconciled", "retention_jobs_reconciled_total", "Missing jobs created for memories"),
+        (
+            "attributes_settled",
+            "retention_attributes_settled_total",
+            "Attributes of the graph that the sweep replaced, gave back or proposed to replace",
+        ),
+        ("community_rounds", "retention_community_rounds_total", "Times that communities of entities were stored"),
         ("backups", "retention_backups_total", "Backups created and verified"),
         ("scrub_findings", "retention_scrub_findings", "Problems found in the last verified copy of the database"),
         ("purge_suspended", "retention_suspended", "1 while purging is suspended, for example after a clock jump"),

@@ -5,7 +5,7 @@ Source: knowledge-graph.txt "Graph Persistence" (txDecrementEntityMentions, prop
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from signet_actors.domain.graph.names import CHUNK_GROUP
@@ -15,6 +15,14 @@ from signet_actors.store.writes.graph import refresh_relation
 _OF_MEMORY: Final = "SELECT x.entity_id FROM memory_entity_mentions x WHERE x.memory_id = :memory_id"
 _IS_GROUP: Final = f"SELECT 1 FROM entities e WHERE e.id = :id AND e.entity_type = '{CHUNK_GROUP}'"
 _DELETE: Final = "DELETE FROM memory_entity_mentions WHERE memory_id = :memory_id AND entity_id = :entity_id"
+_DELETE_BARE: Final = (
+    f"{_DELETE} AND NOT EXISTS (SELECT 1 FROM entity_attributes a"
+    " WHERE a.memory_id = :memory_id AND a.entity_id = :entity_id)"
+)
+_DELETE_RELATION: Final = (
+    "DELETE FROM memory_relation_mentions WHERE memory_id = :memory_id AND relation_id = :relation_id"
+)
+_COUNT_DOWN: Final = "UPDATE entities SET mentions = mentions - 1 WHERE id = :id AND mentions > 0"
 _COUNT: Final = (
     "UPDATE entities SET mentions = CASE WHEN mentions + :change > 0 THEN mentions + :change ELSE 0 END WHERE id IN"
     " (SELECT x.entity_id FROM memory_entity_mentions x WHERE x.memory_id = :memory_id)"
@@ -35,12 +43,17 @@ _ASPECTS: Final = (
     "SELECT DISTINCT a.aspect_id FROM entity_attributes a WHERE a.memory_id = :memory_id AND a.aspect_id <> ''"
 )
 _DELETE_ATTRIBUTES: Final = "DELETE FROM entity_attributes WHERE memory_id = :memory_id"
+_ATTRIBUTES: Final = "SELECT a.id FROM entity_attributes a WHERE a.memory_id = :memory_id"
+_DELETE_ATTRIBUTE: Final = "DELETE FROM entity_attributes WHERE memory_id = :memory_id AND id = :id"
 _DELETE_ASPECT: Final = (
     "DELETE FROM entity_aspects WHERE id = :id"
     " AND NOT EXISTS (SELECT 1 FROM entity_attributes a WHERE a.aspect_id = :id)"
 )
+# What a model has found is kept: nothing finds it again when the memory comes back.
 _PROPAGATE: Final = (
-    "UPDATE entity_attributes SET status = :status, superseded_by = NULL, superseded_how = NULL, updated_at = :now"
+    "UPDATE entity_attributes SET status = :status, updated_at = :now,"
+    " superseded_by = CASE WHEN superseded_how = 'semantic' THEN superseded_by END,"
+    " superseded_how = CASE WHEN superseded_how = 'semantic' THEN superseded_how END"
     " WHERE memory_id = :memory_id AND status <> 'deleted'"
 )
 _OF_GRAPH: Final = (
@@ -71,6 +84,44 @@ def entities_of(tx: WriteTransaction, memory_id: str) -> list[str]:
     return [entity for (entity,) in tx.rows(_OF_MEMORY, {"memory_id": memory_id})]
 
 
+def relations_of(tx: WriteTransaction, memory_id: str) -> list[str]:
+    """Return the ids of the relations that the memory states."""
+    return [relation for (relation,) in tx.rows(_RELATIONS, {"memory_id": memory_id})]
+
+
+def attributes_of(tx: WriteTransaction, memory_id: str) -> list[str]:
+    """Return the ids of the attributes that the memory contributes."""
+    return [attribute for (attribute,) in tx.rows(_ATTRIBUTES, {"memory_id": memory_id})]
+
+
+def remove_attributes(tx: WriteTransaction, memory_id: str, attributes: Sequence[str]) -> None:
+    """Delete these attributes of the memory, and aspects that have none then. The caller settles what they replaced."""
+    aspects = [aspect for (aspect,) in tx.rows(_ASPECTS, {"memory_id": memory_id})]
+    for attribute in attributes:
+        tx.execute(_DELETE_ATTRIBUTE, {"memory_id": memory_id, "id": attribute})
+    for aspect in aspects:
+        tx.execute(_DELETE_ASPECT, {"id": aspect})
+
+
+def take_back(
+    tx: WriteTransaction,
+    memory_id: str,
+    entities: Sequence[str],
+    relations: Sequence[str],
+    now: str,
+    new_id: Callable[[], str],
+) -> None:
+    """Delete these relations and mentions of a live memory, but no mention of an entity about which it says more."""
+    for relation in relations:
+        tx.execute(_DELETE_RELATION, {"memory_id": memory_id, "relation_id": relation})
+        refresh_relation(tx, relation, now, new_id)
+    for entity in entities:
+        tx.execute(_DELETE_BARE, {"memory_id": memory_id, "entity_id": entity})
+        if tx.changes():
+            tx.execute(_COUNT_DOWN, {"id": entity})
+            _delete_unmentioned(tx, entity)
+
+
 def remove(
     tx: WriteTransaction, memory_id: str, now: str, new_id: Callable[[], str], *, keeps_group: bool = False
 ) -> int:
@@ -80,7 +131,7 @@ def remove(
     Deleted with them: entities without any mention that are not pinned, with all that belongs to them; relations that
     no memory states; aspects without attributes.
     """
-    relations = [relation for (relation,) in tx.rows(_RELATIONS, {"memory_id": memory_id})]
+    relations = relations_of(tx, memory_id)
     aspects = [aspect for (aspect,) in tx.rows(_ASPECTS, {"memory_id": memory_id})]
     entities = entities_of(tx, memory_id)
     if keeps_group:

@@ -80,6 +80,7 @@ _BY_NAME: Final = (
     "SELECT e.canonical_name, e.id, e.name, e.entity_type FROM entities e"
     " WHERE e.agent_id = :agent_id AND e.canonical_name IN ({})"
 )
+_MENTIONS: Final = "SELECT e.mentions FROM entities e WHERE e.id = :id"
 _INSERT_ENTITY: Final = (
     "INSERT INTO entities (id, name, canonical_name, entity_type, agent_id, mentions, created_at, updated_at)"
     " VALUES (:id, :name, :canonical, :type, :agent_id, 0, :now, :now)"
@@ -192,6 +193,11 @@ def entities_named(tx: WriteTransaction, agent_id: str, canonical: Sequence[str]
     names = {"agent_id": agent_id, "names": tx.dialect.listed(canonical)}
     found = tx.rows(_BY_NAME.format(tx.dialect.members("names")), names)
     return {name: EntityRow(*row) for name, *row in found}
+
+
+def mentions_of(tx: WriteTransaction, entity_id: str) -> int:
+    """Return how many live memories mention the entity, without those that mention what was merged into it."""
+    return tx.value(_MENTIONS, {"id": entity_id}) or 0
 
 
 def insert_entity(tx: WriteTransaction, agent_id: str, entity: EntityRow, canonical: str, now: str) -> None:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from signet_actors.domain.jobs import STRUCTURAL_CLASSIFY
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.pipeline import JobMemory
 from signet_actors.store.engine import Insert, Reads, WriteTransaction
@@ -26,6 +27,7 @@ class JobRow(NamedTuple):
     max_attempts: int
     created_at: str
     updated_at: str
+    available_at: str | None = None
 
 
 class Subject(NamedTuple):
@@ -73,6 +75,11 @@ _NTH_PENDING: Final = (
     "SELECT 1 FROM memory_jobs j WHERE j.status = 'pending' AND j.job_type = :kind LIMIT 1 OFFSET :count"
 )
 _HAS_UNFINISHED: Final = f"{_OF_MEMORY} j.status IN ('pending', 'leased') LIMIT 1"
+_CLASSIFIES: Final = (
+    "SELECT 1 FROM memory_jobs j WHERE j.payload ->> 'entity' = :entity_id"
+    f" AND j.job_type = '{STRUCTURAL_CLASSIFY}' AND j.status IN ('pending', 'leased') LIMIT 1"
+)
+_RESULT: Final = "SELECT j.result, j.leased_hash FROM memory_jobs j WHERE j.id = :id"
 _SUBJECT: Final = (
     "SELECT m.seq, m.id, m.content_hash, m.source_type, m.extraction_status, e.model, e.dimensions, e.content_hash,"
     " CASE WHEN e.token_codes IS NULL THEN 0 ELSE 1 END"
@@ -129,6 +136,16 @@ _LIVE_MEMORIES: Final = (
 def has_unfinished(tx: WriteTransaction, memory_id: str, kind: str) -> bool:
     """Return whether a job of the kind is pending or leased for the memory."""
     return tx.one(_HAS_UNFINISHED, {"memory_id": memory_id, "kind": kind}) is not None
+
+
+def is_classified(tx: WriteTransaction, entity_id: str) -> bool:
+    """Return whether a job that classifies the facts of the entity is pending or leased."""
+    return tx.one(_CLASSIFIES, {"entity_id": entity_id}) is not None
+
+
+def result_of(tx: WriteTransaction, job_id: str) -> tuple[str | None, str | None]:
+    """Return the result of the job, JSON text, and the hash of the content that it was about."""
+    return tx.one(_RESULT, {"id": job_id}) or (None, None)
 
 
 def pending_more_than(tx: WriteTransaction, kind: str, count: int) -> bool:

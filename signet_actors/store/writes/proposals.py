@@ -29,6 +29,7 @@ class NewRun(NamedTuple):
 class StoredRun(NamedTuple):
     """The columns of a run that an undo depends on."""
 
+    job_id: str
     memory_id: str
     agent_id: str
     undone_at: str | None
@@ -68,7 +69,7 @@ SHOWN: Final = Insert("shown_memories", ("proposal_seq", "memory_seq"))
 
 _RUNS: Final = Insert("pipeline_runs", (*NewRun._fields, "counts"))
 _SET_COUNTS: Final = "UPDATE pipeline_runs SET counts = :counts WHERE id = :id"
-_RUN: Final = "SELECT r.memory_id, r.agent_id, r.undone_at FROM pipeline_runs r WHERE r.id = :id"
+_RUN: Final = "SELECT r.job_id, r.memory_id, r.agent_id, r.undone_at FROM pipeline_runs r WHERE r.id = :id"
 _MODE: Final = "SELECT r.mode FROM pipeline_runs r WHERE r.id = :id AND r.job_id = :job_id"
 _MODEL: Final = "SELECT r.model FROM pipeline_runs r WHERE r.id = :id"
 _MARK_RUN_UNDONE: Final = "UPDATE pipeline_runs SET undone_at = :undone_at, undone_by = :undone_by WHERE id = :id"

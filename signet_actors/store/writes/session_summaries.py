@@ -67,6 +67,9 @@ _END: Final = (
     "UPDATE session_transcripts SET ended_at = coalesce(:ended_at, ended_at), end_reason = :reason,"
     " open_at = CASE WHEN open_at > :through THEN open_at END WHERE seq = :seq"
 )
+_GOES_ON: Final = (
+    "SELECT 1 FROM session_transcripts t WHERE t.seq = :seq AND (t.ended_at IS NULL OR t.open_at IS NOT NULL)"
+)
 _SILENT: Final = (
     "SELECT t.seq, t.session_key, t.agent_id, t.harness, t.open_at, CASE WHEN EXISTS (SELECT 1 FROM session_turns u"
     " WHERE u.transcript_seq = t.seq AND u.seq > coalesce(t.summarized_through, 0)) THEN 1 ELSE 0 END"
@@ -130,6 +133,11 @@ def mark_ended(
 ) -> None:
     """Note the end of the session; one that was heard of after ``through`` stays open. ``ended_at`` None: no end."""
     tx.execute(_END, {"seq": transcript, "ended_at": ended_at, "through": through, "reason": reason})
+
+
+def goes_on(tx: WriteTransaction, transcript: int) -> bool:
+    """Return whether the session has not ended yet, or goes on after an end."""
+    return tx.one(_GOES_ON, {"seq": transcript}) is not None
 
 
 def silent_since(tx: WriteTransaction, since: str, limit: int) -> list[SilentSession]:

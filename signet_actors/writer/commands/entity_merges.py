@@ -17,6 +17,8 @@ from signet_actors.protocol.message import Asked
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import graph as rows
 from signet_actors.store.writes.graph import Claim
+from signet_actors.store.writes.supersession import groups_of_entity
+from signet_actors.writer.commands import supersession
 from signet_actors.writer.commands.graph import settle
 
 
@@ -52,7 +54,10 @@ def unmerge(context: CommandContext, asked: Asked[ChangeEntityRequest]) -> Merge
 
 
 def _settle(context: CommandContext, claims: Iterable[Claim], *entities: str) -> None:
-    """Settle the claims as those of each of the entities."""
+    """Settle the claims as those of each of the entities, and what else is said about them."""
     for claim in claims:
         for entity_id in entities:
             settle(context, claim._replace(entity_id=entity_id))
+    for entity_id in entities:
+        for group in groups_of_entity(context.tx, entity_id):
+            supersession.settle(context, group)

@@ -31,7 +31,8 @@ from signet_actors.store.writes import graph as rows
 from signet_actors.store.writes import hints as hint_rows
 from signet_actors.store.writes.graph import AttributeRow, Claim, EntityRow, MentionRow
 from signet_actors.store.writes.hints import HintRow
-from signet_actors.writer.commands import history
+from signet_actors.store.writes.supersession import groups_of_memory
+from signet_actors.writer.commands import history, supersession
 
 LINKED: Final = 0.8
 """Confidence of a mention that was found by the name alone."""
@@ -109,9 +110,20 @@ def back(context: CommandContext, memory_id: str) -> None:
 
 def relink(context: CommandContext, memory: Contributor) -> None:
     """Replace the contributions of a live memory whose text has changed: nothing of them was said by the new text."""
-    gone(context, memory.id)
-    entity_mentions.remove(context.tx, memory.id, context.now, context.new_id, keeps_group=True)
+    remove(context, memory.id, keeps_group=True)
     link(context, memory)
+
+
+def remove(context: CommandContext, memory_id: str, *, keeps_group: bool = False) -> None:
+    """Delete the contributions of a live memory; what they had replaced counts again (``entity_mentions.remove``)."""
+    claims, groups = rows.claims_of(context.tx, memory_id), groups_of_memory(context.tx, memory_id)
+    if entity_mentions.contributes(context.tx, memory_id):
+        entity_mentions.count_live(context.tx, memory_id, context.now, context.new_id, live=False)
+    entity_mentions.remove(context.tx, memory_id, context.now, context.new_id, keeps_group=keeps_group)
+    for claim in claims:
+        settle(context, claim)
+    for group in groups:
+        supersession.settle(context, group)
 
 
 def entity_id(context: CommandContext, agent_id: str, name: str, entity_type: str | None) -> str:
@@ -192,6 +204,19 @@ def _set_live(context: CommandContext, memory_id: str, *, live: bool) -> None:
     entity_mentions.count_live(context.tx, memory_id, context.now, context.new_id, live=live)
     for claim in rows.claims_of(context.tx, memory_id):
         settle(context, claim)
+    supersession.settle_memory(context, memory_id)
+
+
+def known_entities(context: CommandContext, agent_id: str, text: str, mentions: int) -> int:
+    """Return how many of the agent's entities that at least so many memories mention the text names."""
+    found = list(_names(context, agent_id).mentions(text))
+    rows_of = rows.entities_named(context.tx, agent_id, list({mention.canonical for mention in found}))
+    named = {
+        row.id
+        for mention in found
+        if (row := rows_of.get(mention.canonical)) is not None and is_written_as(row.name, mention.text)
+    }
+    return sum(rows.mentions_of(context.tx, entity) >= mentions for entity in named)
 
 
 def _names(context: CommandContext, agent_id: str) -> NameIndex:

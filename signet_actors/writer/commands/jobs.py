@@ -61,10 +61,18 @@ def required_kinds(
     return tuple(kinds)
 
 
-def enqueue_new(context: CommandContext, kind: str, memory_id: str | None = None, payload: str | None = None) -> str:
+def enqueue_new(
+    context: CommandContext,
+    kind: str,
+    memory_id: str | None = None,
+    payload: str | None = None,
+    *,
+    delay_ms: int = 0,
+) -> str:
     """Insert a pending job and return its id; a memory that it is about has no other pending or leased one of the kind.
 
-    ``payload`` is JSON text: the session that the job is about, or what it must know besides its memory.
+    ``payload`` is JSON text: the session that the job is about, or what it must know besides its memory. With
+    ``delay_ms``, it waits for so long.
     """
     job_id = context.new_id()
     context.insert_buffer.add(
@@ -77,9 +85,10 @@ def enqueue_new(context: CommandContext, kind: str, memory_id: str | None = None
             max_attempts=context.config.memory.pipeline_v2.worker.max_retries,
             created_at=context.now,
             updated_at=context.now,
+            available_at=iso(context.now_ms + delay_ms) if delay_ms else None,
         ),
     )
-    context.queue_changes.ready.add(kind)
+    (context.queue_changes.delayed if delay_ms else context.queue_changes.ready).add(kind)
     return job_id
 
 

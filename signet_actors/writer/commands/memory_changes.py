@@ -289,7 +289,7 @@ def erase(
     made = answers.forget_made_of(context, row, principal, answer_rows.SOURCE_FORGOTTEN)
     embedding_rows.remove(context.tx, row.id)
     if not row.is_deleted:
-        graph.gone(context, row.id)
+        graph.remove(context, row.id)
     remove_row(context, row.seq, row.id, row.tags)
     history.record(context, row.id, "deleted", principal, reason=reason, metadata={"hard": True})
     return Forgotten(id=row.id, status="deleted", current_version=row.version, facts=made)

@@ -29,13 +29,16 @@ from signet_actors.protocol.pipeline import REJECTED_COUNTER, AppliedProposal, A
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, NewMemory, Vector
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.errors import ConstraintViolated
+from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes import provider_usage
 from signet_actors.store.writes.leases import ActiveLease
 from signet_actors.store.writes.memories import StoredRow
 from signet_actors.store.writes.proposals import NewRun, ProposalRow
-from signet_actors.writer.commands import deletion, history, leases, memories, memory_changes
+from signet_actors.writer.commands import deletion, graph_pipeline, history, leases, memories, memory_changes
+from signet_actors.writer.commands.graph import Contributor
+from signet_actors.writer.commands.graph_pipeline import GraphAdditions, StoredFact
 from signet_actors.writer.commands.leases import MEMORY_GONE
 
 SOURCE_CHANGED = "source_changed"
@@ -133,11 +136,35 @@ def apply(context: CommandContext, command: ApplyProposals) -> ProposalsApplied 
     )
     proposal_rows.insert_run(context.tx, row)
     results = [_apply_one(context, run, ordinal) for ordinal in range(len(command.proposals))]
+    added = _graph_additions(context, run, results)
     outcomes = Counter(result.outcome for result in results)
     proposal_rows.set_counts(context.tx, command.run_id, _json(outcomes))
     count(context, _counters(command, results))
-    leases.complete_leased(context, job, _json(_result(command, mode, outcomes)))
+    leases.complete_leased(context, job, _json(_result(command, mode, outcomes, added)))
     return ProposalsApplied(command.run_id, mode, results)
+
+
+def _graph_additions(context: CommandContext, run: _Run, results: list[AppliedProposal]) -> GraphAdditions | None:
+    """Store the relations of the run, where the pipeline may write; return what they added. They never fail the run."""
+    command, flags = run.command, run.flags
+    writes = gates.pipeline_mode(flags) in {PipelineMode.CONTROLLED_WRITE, PipelineMode.FULL}
+    if run.outdated or not writes or flags.confirm_changes or not command.entities:
+        return None
+    if not context.config.memory.pipeline_v2.graph.enabled:
+        return None
+    facts = [
+        StoredFact(made.memory_id, collapsed(fact.content), fact.confidence)
+        for made in results
+        if made.memory_id is not None
+        # A short memory is a fact itself, and is not stored again.
+        and (made.outcome in {ProposalOutcome.CREATED, ProposalOutcome.UPDATED} or made.memory_id == run.source.id)
+        for fact in (command.proposals[made.ordinal].fact,)
+    ]
+    source = job_rows.job_memories(context.tx, [run.source.id])[run.source.id]
+    memory = Contributor(source.id, run.source.seq, source.agent_id, source.content, source.created_at)
+    added = graph_pipeline.persist(context, memory, command.entities, facts)
+    count(context, {"graph.failed": int(added is None)})
+    return added
 
 
 def count(context: CommandContext, counts: dict[str, int]) -> None:
@@ -431,7 +458,9 @@ def _counters(command: ApplyProposals, results: list[AppliedProposal]) -> dict[s
     return dict(counts)
 
 
-def _result(command: ApplyProposals, mode: PipelineMode, outcomes: Counter[str]) -> dict[str, object]:
+def _result(
+    command: ApplyProposals, mode: PipelineMode, outcomes: Counter[str], added: GraphAdditions | None
+) -> dict[str, object]:
     """Return the result of the job.
 
     Departs: it counts the facts and does not repeat them. Their text is only in ``memory_proposals``, so that erasing a
@@ -448,6 +477,7 @@ def _result(command: ApplyProposals, mode: PipelineMode, outcomes: Counter[str])
         "entities": command.entities,
         "warnings": warnings,
         "outcomes": outcomes,
+        "graph": added,
         "repaired": command.repaired,
         "dropped": command.dropped,
         "turnedAway": command.rejected_counts,

@@ -31,7 +31,7 @@ from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes.memories import StoredRow
 from signet_actors.store.writes.proposals import ProposalRow
-from signet_actors.writer.commands import history, memories, memory_changes
+from signet_actors.writer.commands import graph_pipeline, history, memories, memory_changes
 from signet_actors.writer.commands.memories import REMEMBERED_AGAIN
 from signet_actors.writer.commands.proposals import count, derive, find_duplicate, protection_reason, target_of
 
@@ -176,6 +176,9 @@ def undo(context: CommandContext, asked: Asked[UndoRequest]) -> UndoReply:
         results = [result for row in rows if (result := _earlier_undo_result(row)) is not None]
         return _undo_reply(run_id, "already_undone", results, sum(row.undo_note == RUN_UNDONE for row in rows))
     results = [result for row in rows if (result := _undo(context, row, principal, read)) is not None]
+    source = memory_rows.by_id(context.tx, run.memory_id)
+    if source is not None:
+        graph_pipeline.take_back(context, run.job_id, source)
     waiting = [row for row in rows if row.review_state == "pending"]
     for row in waiting:
         evidence = _evidence(context, row, {"review": "rejected", "undo": True})

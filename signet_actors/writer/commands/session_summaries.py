@@ -17,9 +17,11 @@ import msgspec
 from signet_actors.config.schema import Config
 from signet_actors.domain import session_summaries as rules
 from signet_actors.domain.extraction.gates import PIPELINE_ACTOR, PipelineMode, flags_of, pipeline_mode
+from signet_actors.domain.graph.names import MAX_SCANNED_CHARS
 from signet_actors.domain.jobs import SCORE_SESSION, SUMMARIZE
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import MutationsFrozen
+from signet_actors.features.session_memories import writes as session_memories
 from signet_actors.protocol import session_summaries as messages
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.transcripts import StoreTurns
@@ -30,7 +32,7 @@ from signet_actors.store.writes import leases as lease_rows
 from signet_actors.store.writes import session_summaries as rows
 from signet_actors.store.writes import transcripts as transcript_rows
 from signet_actors.store.writes.session_summaries import SummaryRow
-from signet_actors.writer.commands import jobs, leases, memories
+from signet_actors.writer.commands import graph, jobs, leases, memories
 
 SUMMARY_TYPE = "session_summary"
 SUMMARY_SOURCE = "session"
@@ -60,6 +62,8 @@ def follow(context: CommandContext, transcript: int, captured: StoreTurns) -> st
     if captured.then in ("goes_on", "extract"):
         rows.mark_open(context.tx, transcript, at)
     else:
+        if captured.ended and rows.goes_on(context.tx, transcript):
+            session_memories.end_session(context, captured.session_key, captured.agent_id)
         # Programs tell the time of an end in whole seconds, and the session may have been heard of in the same one.
         rows.mark_ended(context.tx, transcript, at if captured.ended else None, iso((epoch_ms(at) or 0) + 999))
     if not (captured.ended or captured.then == "extract"):
@@ -73,6 +77,8 @@ def end_idle(context: CommandContext, command: messages.EndIdleSessions) -> mess
     found = rows.silent_since(context.tx, command.since, command.limit)
     ended: list[messages.IdleSession] = []
     for each in found:
+        if each.has_unseen:
+            session_memories.end_session(context, each.session_key, each.agent_id)
         rows.mark_ended(context.tx, each.seq, each.open_at if each.has_unseen else None, each.open_at, reason=IDLE)
         if each.has_unseen:
             part = rules.SummaryPart(each.session_key, each.agent_id, 0, 0, each.open_at, each.harness)
@@ -107,12 +113,13 @@ def _deserves_summary(context: CommandContext, transcript: int, after: int, agen
         rows.beginning(tx, other, 0, rules.NOVELTY_CHARS)
         for other in rows.other_ended(tx, agent_id, transcript, rules.COMPARED_SESSIONS)
     ]
-    return rules.is_significant(
-        bounds,
-        turns=rules.substantive_turns(lengths),
-        entities=0,  # until the graph knows entities
-        new_words=rules.novelty(rows.beginning(tx, transcript, after, rules.NOVELTY_CHARS), earlier),
-    )
+    turns = rules.substantive_turns(lengths)
+    novelty = rules.novelty(rows.beginning(tx, transcript, after, rules.NOVELTY_CHARS), earlier)
+    if rules.is_significant(bounds, turns=turns, entities=0, new_words=novelty):
+        return True
+    text = rows.beginning(tx, transcript, after, MAX_SCANNED_CHARS)
+    entities = graph.known_entities(context, agent_id, text, rules.KNOWN_MENTIONS)
+    return rules.is_significant(bounds, turns=turns, entities=entities, new_words=novelty)
 
 
 def _lengths(context: CommandContext, transcript: int, after: int) -> Iterator[rules.SpokenLength]:
