@@ -117,7 +117,8 @@ def _print_aggregate(answer: DaemonReply) -> None:
 
 def _print_found(answer: DaemonReply, query: str, limit: int, *, everything: bool) -> None:
     """Print the memories that answer, then turns of sessions; the others only if ``everything`` is to be shown."""
-    results = answer.records("results")
+    beside = [row for row in answer.records("results") if row.get("supplementary_reason")]
+    results = [row for row in answer.records("results") if not row.get("supplementary_reason")]
     more = MORE if len(results) == limit else ""
     answering = _in_order([row for row in results if relevance_of(row) >= ANSWERS])
     others = _in_order([row for row in results if relevance_of(row) < ANSWERS])
@@ -126,6 +127,9 @@ def _print_found(answer: DaemonReply, query: str, limit: int, *, everything: boo
         if answering:
             print_rule("probably not about this")
         print_memories(others, lead="relevance", asked=query)
+    if beside:
+        print_rule("beside these: rules of what you name, and reasons")
+        print_memories(beside, asked=query)
     timings = (answer.body.get("meta") or {}).get("timings") or {}
     took = f" in {timings['totalMs']:.1f} ms" if isinstance(timings.get("totalMs"), int | float) else ""
     by_words = ", by words alone" if answer.body.get("method") == "keyword" else ""
@@ -234,6 +238,10 @@ _STAGES = {
     "episode": "the best of its conversation",
     "compensation": "outside conversations",
     "scale": "scaled to 1",
+    "traversal": "linked to what you name",
+    "gravity": "has no word of the question",
+    "hub": "about frequent things alone",
+    "resolution": "decides, or names a date",
     "outside_window": "outside the time window",
     "rerank": "reranked by cosine",
     "newest_first": "the newest of equals first",
@@ -277,6 +285,7 @@ def _print_explanation(explanation: Mapping[str, Any] | None) -> None:
 
 def _lines(explanation: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "found by", ", ".join(_leg(leg) for leg in explanation["legs"]) or "context or date alone"
+    yield "path", " > ".join(explanation.get("path") or ())
     yield "words", ", ".join(explanation["terms"])
     yield "similar", ", ".join(explanation["similar_terms"])
     yield "without", ", ".join(explanation["missing_terms"])

@@ -330,7 +330,8 @@ RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
         "`relevance` (0 to 1) tells how likely. If nothing has 0.5 or more, the three nearest with a warning. A memory "
         "of a project names it (`project`), which may be another one than yours. One with the source_type chunk is a "
         "part of a longer text. A result of the type session_turn was "
-        "said in an earlier session: session_search with its session_key finds more of that session.",
+        "said in an earlier session: session_search with its session_key finds more of that session. One with a "
+        "supplementary_reason is no answer: a constraint of what you name, or why something was decided.",
         fields={
             "query": "A question or a statement in plain words; names, paths and ticket numbers are found exactly",
             "limit": "",
@@ -360,6 +361,7 @@ RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
                     "project",
                     "created_at",
                     "newer_id",
+                    "supplementary_reason",
                     "source_type",
                 ),
                 *("subject_id", "temporal_start_at", "temporal_end_at", "session_key", "already_recalled"),

@@ -112,6 +112,19 @@ class TestCandidates:
         room.sync_roster(RosterEntry(name="bob", read_policy="shared"))
         assert room.recall("billing", graph=WALK, read=ann).rows == []
 
+    @pytest.mark.parametrize(("limits", "broken"), [(WALK, "walk"), (BOOST, "boosted")])
+    def test_an_error_in_the_graph_leaves_the_other_results(
+        self, room: StoreRoom, tables: GraphTables, monkeypatch: pytest.MonkeyPatch, limits: Traversal, broken: str
+    ) -> None:
+        stated(room, tables, tables.entity("billing"), "monthly")
+        plain = room.remember("billing is late").id
+
+        def fail(*_: Any) -> None:
+            raise KeyError("entity")
+
+        monkeypatch.setattr(f"signet_actors.searcher.graph.stage.{broken}", fail)
+        assert [row.id for row in room.recall("billing", graph=limits).rows] == [plain]
+
 
 class TestBeside:
     def test_constraints_of_what_is_named_surface_those_of_a_person_first(

@@ -56,6 +56,15 @@ def test_each_result_is_printed_with_the_way_of_its_score(
     ]
 
 
+def test_the_path_through_the_knowledge_graph_is_printed(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    answer(
+        daemon, [{**ROW, "explanation": {**EXPLANATION, "path": ["Billing", "depends_on", "Postgres", "port 5433"]}}]
+    )
+    assert (
+        "   path: Billing > depends_on > Postgres > port 5433" in signet("recall", "q", "--explain").stdout.splitlines()
+    )
+
+
 @pytest.mark.parametrize(
     ("explained", "text"),
     [

@@ -133,6 +133,14 @@ def test_what_answers_stands_first_then_sessions_and_the_rest_is_only_counted() 
     assert everything.endswith("3 found with relevance 0.5 or more\n")
 
 
+def test_what_is_shown_beside_the_results_has_a_heading_and_is_no_result() -> None:
+    rule = row("rule", relevance=0.0, supplementary=True, supplementary_reason="constraint")
+    shown = recalled(row("strong", relevance=0.94), rule)
+    assert shown.index("0.94  text of strong") < shown.index("rules of what you name") < shown.index("text of rule")
+    assert "0.00" not in shown
+    assert shown.endswith("1 found with relevance 0.5 or more\n")
+
+
 def test_a_threshold_of_the_caller_decides_alone_what_is_shown() -> None:
     assert "0.31  text of weak" in recalled(row("weak", relevance=0.31), options=("--min-relevance", "0.3"))
 

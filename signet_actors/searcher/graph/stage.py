@@ -58,7 +58,14 @@ class GraphFound(NamedTuple):
 
 
 def search_graph(reader: Reader, snapshot: Snapshot, command: Recall, allowed: Mask) -> GraphFound:
-    """Return what the graph leads to from the query; nothing while the index is incomplete."""
+    """Return what the graph leads to from the query; nothing while the index is incomplete, or if it is in disorder."""
+    try:
+        return _search(reader, snapshot, command, allowed)
+    except (ArithmeticError, LookupError, ValueError):  # architecture.txt: the graph never degrades the search
+        return GraphFound()
+
+
+def _search(reader: Reader, snapshot: Snapshot, command: Recall, allowed: Mask) -> GraphFound:
     limits, index = command.graph, reader.graph
     if limits is None:
         return GraphFound()
