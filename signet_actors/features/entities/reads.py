@@ -230,7 +230,10 @@ def _entity(row: Sequence[Any]) -> api.Entity:
 def listed(snapshot: Snapshot, asked: Asked[api.ListEntitiesRequest]) -> api.EntitiesReply:
     """Return a page of the entities with how much is known about each."""
     page, graph = asked.request, OwnGraph(snapshot, asked.caller.read)
-    wanted = {"type": page.type, "pattern": None if page.q is None else containing(page.q)}
+    wanted = {
+        "type": page.type and canonical_name(page.type),
+        "pattern": None if page.q is None else containing(page.q),
+    }
     found = graph.entities(_WANTED, limit=page.limit, offset=page.offset, **wanted)
     counts = graph.counts([each.id for each in found])
     items = [api.ListedEntity(*msgspec.structs.astuple(counts[each.id]), entity=each) for each in found]
