@@ -128,6 +128,8 @@ def test_a_prompt_is_given_what_binds_the_entity_that_it_names(daemon: LiveDaemo
         "## Relevant Entity Context",
         "- Billing (constraint): deploys on Mondays only",
     ]
+    again = room.post("/api/hooks/user-prompt-submit", {**hook, "userPrompt": "is the billing service up?"}).ok()
+    assert again["inject"] == ""
     other = room.post("/api/hooks/user-prompt-submit", {**hook, "userPrompt": "please deploy the mail service"}).ok()
     assert other["inject"] == ""
 

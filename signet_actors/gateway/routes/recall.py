@@ -160,7 +160,7 @@ async def _recall(
         explained=UNSET if found.explained is None else found.explained,
         sources=sources,
         entity_context=msgspec.convert(found.entities, list[api.EntityContext], from_attributes=True)
-        if facts
+        if facts and found.entities
         else UNSET,
     )
 

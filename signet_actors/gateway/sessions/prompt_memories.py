@@ -150,7 +150,8 @@ async def offered_memories(
         tools = session_line(session.key, limit) if await state.has_tools(call.request.harness) else ""
         context.told_tools = bool(tools)
     inject = prompt_memories(items, tools) if items else ""
-    about = _entity_context(found, {row.id for row in found.rows}, limit - len(inject))
+    known = {row.id for row in found.rows}.union(() if context is None else context.received)
+    about = _entity_context(found, known, {} if context is None else context.told_turns, limit - len(inject))
     inject = "\n\n".join(filter(None, (inject, about)))
     return UserPromptReply(
         inject=inject,
@@ -161,16 +162,21 @@ async def offered_memories(
     )
 
 
-def _entity_context(found: Recalled, shown: Collection[str], chars: int) -> str:
-    """Return a section about the entities that the prompt names, with what fits of their facts; empty without any."""
+def _entity_context(found: Recalled, known: Collection[str], told: dict[str, list[str]], chars: int) -> str:
+    """Return a section about the entities that the prompt names, with what fits of their facts; empty without any.
+
+    Facts of ``known`` memories are left out, and what the session was ``told`` of a memory before.
+    """
     lines = [ENTITY_HEADING]
     left = min(chars, MAX_ENTITY_CHARS) - len(ENTITY_HEADING) - 2
     for entity in found.entities:
         for fact in entity.facts:
             mark = " (constraint)" if fact.kind == "constraint" else ""
             line = f"- {harmless(collapsed(entity.name))}{mark}: {harmless(collapsed(fact.content))}"
-            if fact.memory_id not in shown and len(line) < left:
+            is_told = fact.memory_id in known or fact.content in told.get(fact.memory_id, ())
+            if not is_told and len(line) < left:
                 lines.append(line)
+                told[fact.memory_id] = [*told.get(fact.memory_id, ()), fact.content]
                 left -= len(line) + 1
     return "\n".join(lines) if len(lines) > 1 else ""
 
