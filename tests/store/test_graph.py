@@ -24,8 +24,10 @@ from signet_actors.protocol.writer import (
     ForgetTarget,
     MemoryPatch,
     ModifyMemory,
+    NewMemory,
     PurgeStep,
     RecoverMemory,
+    RememberChunks,
 )
 from tests.support.graph_state import attributes_with, graph_of_contributions, orphans, stored_graph
 from tests.support.store_room import StoreRoom, kept_sound
@@ -150,6 +152,58 @@ def test_a_constraint_is_replaced_by_another_constraint_only(room: StoreRoom) ->
     assert active(room) == ["never on Friday", "on Friday"]
     room.remember("three", structured=claim("API", "only on Monday", key="deploy", kind="constraint"))
     assert active(room) == ["only on Monday"]
+
+
+def test_a_constraint_that_was_replaced_does_not_come_back_with_an_attribute(room: StoreRoom) -> None:
+    for text, kind in (("c1", "constraint"), ("a1", "attribute"), ("c2", "constraint"), ("a2", "attribute")):
+        room.remember(text, structured=claim("API", text, kind=kind))
+    assert active(room) == ["a2", "c2"]
+
+
+def test_each_statement_of_a_claim_is_replaced_once_by_the_next_one(room: StoreRoom) -> None:
+    for number in range(12):
+        room.remember(f"text {number}", structured=claim("API", f"port {number}"))
+    assert active(room) == ["port 11"]
+    assert room.value("SELECT count(*) FROM memory_history WHERE event = 'attribute_superseded'") == 11
+    replaced = room.connection.execute(
+        "SELECT a.content, b.content FROM entity_attributes a JOIN entity_attributes b ON b.id = a.superseded_by"
+        " ORDER BY a.seq"
+    )
+    assert list(replaced) == [(f"port {number}", f"port {number + 1}") for number in range(11)]
+
+
+def test_what_is_said_again_is_the_newest_statement_of_its_claim(room: StoreRoom) -> None:
+    up = claim("API", "up")
+    room.remember("The API is up", structured=up)
+    room.clock.advance(1000)
+    room.remember("The API is down", structured=claim("API", "down"))
+    room.clock.advance(1000)
+    assert room.remember("The API is up", structured=up).deduped
+    assert active(room) == ["up"]
+
+
+@pytest.mark.parametrize("again", [{"idempotency_key": "k"}, {"source_id": "s"}])
+def test_a_memory_that_is_sent_again_says_nothing_newer(room: StoreRoom, again: dict[str, str]) -> None:
+    up = claim("API", "up")
+    room.remember("The API is up", structured=up, **again)
+    room.clock.advance(1000)
+    room.remember("The API is down", structured=claim("API", "down"))
+    room.clock.advance(1000)
+    assert room.remember("The API is up", structured=up, **again).deduped
+    assert active(room) == ["down"]
+
+
+def test_an_entity_is_no_group_of_chunks_whatever_it_is_called(room: StoreRoom) -> None:
+    room.remember("one", structured=stating(entities=[{"name": "Signet", "type": "chunk group"}]))
+    memory = room.remember("two", structured=stating(entities=[{"name": "ZeroMQ", "type": "Chunk_Group"}]))
+    parts = RememberChunks(memory=NewMemory("a. b", "fact", 0.5), chunks=("a.", "b"), principal=Principal())
+    group = room.ask(parts).group_id
+    named = room.remember("three", structured=claim(f"Chunk group {group}", "said of it"))
+    for each in (memory, named):
+        forget(room, each.id)
+    assert active(room) == []
+    assert room.value("SELECT mentions FROM entities WHERE id = ?", group) == 2
+    assert room.value("SELECT mentions FROM entities WHERE name = 'ZeroMQ'") == 0
 
 
 def test_what_replaced_a_claim_gives_it_back_when_it_is_forgotten(room: StoreRoom) -> None:

@@ -95,11 +95,13 @@ def graph_of_contributions(connection: Any, agent_id: str = "default") -> Graph:
     active = []
     replaced = replaced_attributes(connection)
     for said in claims.values():
-        newest = said[-1]
         active += [
             tuple(row[:4])
-            for row in said
-            if (row[2] == newest[2] or (row[4], newest[4]) == ("constraint", "attribute")) and row[8] not in replaced
+            for at, row in enumerate(said)
+            if row[8] not in replaced
+            and not any(
+                row[2] != later[2] and (row[4], later[4]) != ("constraint", "attribute") for later in said[at + 1 :]
+            )
         ]
     return Graph(dict(mentions), relations, dependencies, sorted(active))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from signet_actors.domain.graph.candidates import clauses
 from signet_actors.domain.graph.decisions import DECISION_PATTERNS, is_decision_content
-from signet_actors.domain.graph.names import NameIndex, canonical_name, is_written_as, tokens_of
+from signet_actors.domain.graph.names import MAX_ALIKE, NameIndex, canonical_name, is_written_as, tokens_of
 from signet_actors.domain.graph.relation_types import dependency_strength, dependency_type, relation_type
 
 NAMES = ("go", "api gateway", "node.js", "c++", "ada lovelace", "東京", "user_id", "api")
@@ -121,3 +121,9 @@ def test_relations_and_the_dependencies_that_they_imply() -> None:
     assert {relation: dependency_type(relation) for relation in pairs} == pairs
     assert dependency_strength(0.5, 1) == 0.5
     assert 0.5 < dependency_strength(0.5, 2) < dependency_strength(0.5, 3) < 1.0
+
+
+def test_one_place_in_a_text_means_few_of_the_names_that_differ_in_their_marks() -> None:
+    names = [f"alpha{mark}beta" for mark in "!#$%&*,-./:;<=>?@^~|"]
+    found = list(NameIndex(names).mentions("alpha beta"))
+    assert 1 < len(found) == MAX_ALIKE

@@ -20,6 +20,8 @@ MAX_NAME_TOKENS: Final = 8
 MAX_SCANNED_CHARS: Final = 20_000
 MAX_MENTIONS: Final = 50
 """Of one text."""
+MAX_ALIKE: Final = 8
+"""Names that differ in their marks alone, such as "a/b" and "a-b": so many of them are recognised in a text."""
 CHUNK_GROUP: Final = "chunk_group"
 """The type of what holds the parts of a long text together, which is no entity of the graph."""
 EXTRACTED: Final = "extracted"
@@ -74,8 +76,8 @@ def is_written_as(name: str, text: str) -> bool:
 class NameIndex:
     """The names of the entities of one agent, to find in a text which of them it may mention.
 
-    It may have names that are gone, so a hit is to be looked up; it never lacks one. A text of n tokens takes
-    ``MAX_NAME_TOKENS`` look-ups for each, whatever the names are.
+    It may have names that are gone, so a hit is to be looked up; it lacks those beyond ``MAX_ALIKE`` alone. A text of n
+    tokens takes ``MAX_NAME_TOKENS`` look-ups for each, whatever the names are.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -94,7 +96,7 @@ class NameIndex:
             return
         key = " ".join(tokens)
         known = self._names.get(key, ())
-        if canonical not in known:
+        if canonical not in known and len(known) < MAX_ALIKE:
             self._names[key] = (*known, canonical)
             self._lengths[tokens[0]] = self._lengths.get(tokens[0], 0) | 1 << len(tokens)
 

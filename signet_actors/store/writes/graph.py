@@ -100,10 +100,11 @@ _INSERT_ASPECT: Final = (
     " VALUES (:id, :entity_id, :agent_id, :name, :canonical, :now, :now)"
 )
 _SAME_ATTRIBUTE: Final = (
-    "SELECT 1 FROM entity_attributes a WHERE a.memory_id = :memory_id AND a.entity_id = :entity_id"
+    "SELECT a.id, a.source_at FROM entity_attributes a WHERE a.memory_id = :memory_id AND a.entity_id = :entity_id"
     " AND coalesce(a.aspect_id, '') = :aspect_id AND coalesce(a.group_key, '') = :group_key"
     " AND coalesce(a.claim_key, '') = :claim_key AND a.content = :content AND a.status <> 'deleted'"
 )
+_RENEW: Final = "UPDATE entity_attributes SET source_at = :source_at, updated_at = :now WHERE id = :id"
 _RELATION: Final = (
     "SELECT r.id FROM relations r WHERE r.source_entity_id = :source AND r.target_entity_id = :target"
     " AND r.relation_type = :type"
@@ -236,11 +237,17 @@ def upsert_aspect(
     return aspect_id
 
 
-def add_attribute(tx: WriteTransaction, row: AttributeRow) -> bool:
-    """Insert the attribute; return False if the memory has contributed the same one already."""
+def add_attribute(tx: WriteTransaction, row: AttributeRow, *, renews: bool = False) -> bool:
+    """Insert the attribute; return False if the memory has contributed the same one already.
+
+    ``renews``: that one has the later time of both then.
+    """
     same = {**row._asdict(), "aspect_id": row.aspect_id or ""}
     same |= {"group_key": row.group_key or "", "claim_key": row.claim_key or ""}
-    if tx.value(_SAME_ATTRIBUTE, same):
+    known = tx.one(_SAME_ATTRIBUTE, same)
+    if known is not None:
+        if renews and row.source_at > known[1]:
+            tx.execute(_RENEW, {"id": known[0], "source_at": row.source_at, "now": row.updated_at})
         return False
     tx.insert(ATTRIBUTES, row)
     return True

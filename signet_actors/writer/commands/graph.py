@@ -9,11 +9,13 @@ memory-api.txt "POST /api/memory/remember" (structured, createdAt); docs/decisio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from signet_actors.domain.graph.candidates import clauses
 from signet_actors.domain.graph.decisions import ATTRIBUTE_IMPORTANCE, DECISION_IMPORTANCE, is_decision_content
 from signet_actors.domain.graph.names import (
+    CHUNK_GROUP,
     EXTRACTED,
     MAX_NAME_CHARS,
     NameIndex,
@@ -29,7 +31,7 @@ from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import entity_mentions
 from signet_actors.store.writes import graph as rows
 from signet_actors.store.writes import hints as hint_rows
-from signet_actors.store.writes.graph import AttributeRow, Claim, EntityRow, MentionRow
+from signet_actors.store.writes.graph import AttributeRow, Claim, ClaimRow, EntityRow, MentionRow
 from signet_actors.store.writes.hints import HintRow
 from signet_actors.store.writes.supersession import groups_of_memory
 from signet_actors.writer.commands import history, supersession
@@ -74,8 +76,11 @@ def link(context: CommandContext, memory: Contributor, *, structured: Structured
         rows.count_mentions(tx, list(found), context.now)
 
 
-def state(context: CommandContext, memory: Contributor, structured: Structured) -> None:
-    """Store what a caller states about a live memory; what it has stated before is not stored twice."""
+def state(context: CommandContext, memory: Contributor, structured: Structured, *, renews: bool = False) -> None:
+    """Store what a caller states about a live memory; what it has stated before is not stored twice.
+
+    ``renews``: but it is said now, and replaces what was said of the same claims meanwhile.
+    """
     if structured.hints:
         texts = [HintRow(memory.id, memory.seq, hint, indexed_beside(hint), context.now) for hint in structured.hints]
         hint_rows.replace(context.tx, memory.id, texts)
@@ -91,7 +96,7 @@ def state(context: CommandContext, memory: Contributor, structured: Structured) 
         entity = mentioned(context, memory, aspect.entity, aspect.entity_type, STATED)
         aspect_id = named_aspect(context, memory.agent_id, entity, aspect.name)
         for attribute in aspect.attributes:
-            _add_stated(context, memory, entity, aspect_id, attribute)
+            _add_stated(context, memory, entity, aspect_id, attribute, renews=renews)
         if any(attribute.claim_key for attribute in aspect.attributes):
             claims |= dict.fromkeys(rows.claims_of(context.tx, memory.id))
     for claim in claims:
@@ -127,9 +132,15 @@ def remove(context: CommandContext, memory_id: str, *, keeps_group: bool = False
 
 
 def entity_id(context: CommandContext, agent_id: str, name: str, entity_type: str | None) -> str:
-    """Return the id of the agent's entity with this name, which is inserted if there is none."""
+    """Return the id of the agent's entity with this name, which is inserted if there is none.
+
+    It is never a group of chunks, by its type or by its name: the graph has none, and their links count otherwise.
+    """
+    entity_type = None if entity_type == CHUNK_GROUP else entity_type
     canonical = canonical_name(name)
     known = rows.entities_named(context.tx, agent_id, [canonical]).get(canonical)
+    if known is not None and known.entity_type == CHUNK_GROUP:
+        return entity_id(context, agent_id, f"{name}'", entity_type)
     if known is not None:
         if entity_type is not None and known.entity_type == EXTRACTED != entity_type:
             rows.set_type(context.tx, known.id, entity_type, context.now)
@@ -166,18 +177,16 @@ def relate(
 
 
 def settle(context: CommandContext, claim: Claim) -> None:
-    """Let the newest that live memories say about the claim replace what they said before.
+    """Let each live statement of the claim be replaced by the next one that says something else.
 
-    A constraint is replaced by another constraint only. What says the same as the newest stays active.
+    A constraint is replaced by another constraint only. So a new statement changes the rows of the last one alone,
+    however often the claim was made.
     """
     found = rows.of_claim(context.tx, claim)
-    live = [row for row in found if row.is_live]
-    newest = live[-1] if live else None
+    replaced_by = _replacements([row for row in found if row.is_live])
     for row in found:
-        status, by = "superseded", None
-        if row.is_live and newest is not None:
-            replaced = row.content != newest.content and (row.kind, newest.kind) != ("constraint", "attribute")
-            status, by = ("superseded", newest.id) if replaced else ("active", None)
+        by = replaced_by.get(row.id)
+        status = "active" if row.is_live and by is None else "superseded"
         if (row.status, row.superseded_by) == (status, by):
             continue
         rows.set_status(context.tx, row.id, status, context.now, by=by, how=None if by is None else "claim")
@@ -196,6 +205,22 @@ def settle(context: CommandContext, claim: Claim) -> None:
                     "reasoning": "a newer statement of the same claim",
                 },
             )
+
+
+def _replacements(live: Sequence[ClaimRow]) -> dict[str, str]:
+    """Return which statement replaces which, by their ids."""
+    found: dict[str, str] = {}
+    later: dict[str, tuple[ClaimRow, ClaimRow | None]] = {}  # by kind: the next one, and the next that differs from it
+    for row in reversed(live):
+        following, other = later.get(row.kind, (None, None))
+        by = following if following is not None and following.content != row.content else other
+        if by is not None:
+            found[row.id] = by.id
+        for kind in ("constraint", "attribute") if row.kind == "constraint" else ("attribute",):
+            before, differing = later.get(kind, (None, None))
+            changes = before is not None and before.content != row.content
+            later[kind] = row, before if changes else differing
+    return found
 
 
 def _set_live(context: CommandContext, memory_id: str, *, live: bool) -> None:
@@ -263,7 +288,13 @@ def _create(context: CommandContext, memory: Contributor) -> None:
 
 
 def _add_stated(
-    context: CommandContext, memory: Contributor, entity: str, aspect_id: str, attribute: StatedAttribute
+    context: CommandContext,
+    memory: Contributor,
+    entity: str,
+    aspect_id: str,
+    attribute: StatedAttribute,
+    *,
+    renews: bool,
 ) -> None:
     protects = attribute.kind == "constraint"
     otherwise = DECISION_IMPORTANCE if protects else ATTRIBUTE_IMPORTANCE
@@ -277,6 +308,7 @@ def _add_stated(
             confidence=STATED if attribute.confidence is None else attribute.confidence,
             importance=otherwise if attribute.importance is None else attribute.importance,
         ),
+        renews=renews,
     )
 
 

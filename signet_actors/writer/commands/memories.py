@@ -71,7 +71,8 @@ def state_again(context: CommandContext, row: StoredRow, memory: NewMemory) -> N
     """Store what a caller states with a memory that is stored already, in ``row``."""
     if memory.structured is not None and not row.is_deleted:
         said_at = memory.created_at or context.now
-        graph.state(context, Contributor(row.id, row.seq, memory.agent_id, row.content, said_at), memory.structured)
+        contributor = Contributor(row.id, row.seq, memory.agent_id, row.content, said_at)
+        graph.state(context, contributor, memory.structured, renews=not is_sent_again(context, memory))
 
 
 def insert(
