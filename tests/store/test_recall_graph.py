@@ -164,6 +164,10 @@ class TestBeside:
         found = room.recall("which database went with us? SQLite", graph=BOOST, beside=True)
         assert [row.id for row in found.rows] == [decision]
         assert [(row.id, row.supplementary) for row in found.beside] == [(why, "rationale")]
+        limited = ReadScope(user="test")
+        room.connection.execute("UPDATE memories SET who = 'test'")
+        found = room.recall("which database went with us? SQLite", graph=BOOST, beside=True, read=limited)
+        assert ([row.id for row in found.rows], found.beside) == ([decision], [])
 
     def test_an_entity_is_described_by_its_constraints_and_what_is_asked(
         self, room: StoreRoom, tables: GraphTables

@@ -56,8 +56,8 @@ def _constraints(
     order = np.lexsort((-found["seq"], -found["importance"], -ranks))
     seqs = list(dict.fromkeys(found["seq"][order].tolist()))
     received = set(reader.columns.unchanged(command.received).tolist()) if command.received else set()
-    fresh = [seq for seq in seqs if seq not in received][:_MOST_READ]
-    return _rows(reader, snapshot, command, fresh, "constraint")[:MOST_CONSTRAINTS]
+    fresh = [seq for seq in seqs if seq not in received]
+    return _rows(reader, snapshot, command, fresh[:MOST_CONSTRAINTS], "constraint")
 
 
 def _reasons(
@@ -66,7 +66,8 @@ def _reasons(
     """Return memories that give the reason of a decision among the results, from the same aspect of the same entity."""
     index, agent = reader.graph, reader.graph.agent(command.read.agent_id)
     decisions = [row.seq for row in rows if row.type in RESOLVED_TYPES]
-    if command.graph is None or not index.complete or not decisions:
+    is_limited = command.read.project is not None or command.read.user is not None
+    if command.graph is None or is_limited or not index.complete or not decisions:
         return []
     near: dict[int, None] = {}
     for seq in decisions:
@@ -95,7 +96,7 @@ def named_entities(reader: Reader, snapshot: Snapshot, command: Recall, graph: G
         name, kind = described.get(index.ids[entity], ("", ""))
         members = [index.ids[each] for each in index.with_members(entity)]
         facts = stored.facts(snapshot, command.read, command.filters, members, _MOST_READ) if command.facts else []
-        asked = set(name_tokens(command.query)) - set(name_tokens(name))
+        asked = set(name_tokens(command.query)).difference(name_tokens(name)) if facts else set()
         told = [
             EntityFact(memory_id, content, kind_of_fact, aspect)
             for memory_id, content, kind_of_fact, aspect in facts
