@@ -175,6 +175,10 @@ def test_an_entity_of_another_agent_is_like_none_and_another_agent_is_refused(st
     assert ada.get(f"/api/knowledge/entities/{theirs}/aspects").ok() == {"items": []}
     limited = store.token("operator", {"agent": "ada", "project": PROJECT})
     limited.get("/api/knowledge/entities").refused(403)
+    told = {"content": "The ferry is blue", "structured": {"aspects": [{"entity": "ferry", "aspect": "paint",
+            "attributes": [{"content": "blue", "claimKey": "colour"}]}]}}  # fmt: skip
+    limited.post("/api/memory/remember", told).refused(403)
+    limited.post("/api/memory/remember", {"content": told["content"]}).ok()
     for caller in (ada, limited):
         caller.close()
 

@@ -96,7 +96,7 @@ def test_each_tool_is_a_request_to_the_daemon_by_which_a_model_acts(daemon: Scri
     asked = [(one.method, one.path, one.query, one.body) for one in daemon.asked]
     origin = {"who": "codex", "project": os.getcwd(), "prefixes": False}
     assert asked == [
-        ("POST", "/api/memory/recall", {}, {"query": "what to drink", "answering": True}),
+        ("POST", "/api/memory/recall", {}, {"query": "what to drink", "answering": True, "saveAggregate": False}),
         ("POST", "/api/memory/remember", {}, {**origin, "content": "tea", "tags": ["a", "b"]}),
         ("GET", "/api/memory/m%201", {}, None),
         ("GET", "/api/memories", {"limit": "3", "tags": "a,b"}, None),

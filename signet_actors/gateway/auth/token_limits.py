@@ -57,11 +57,17 @@ def told_session(key: str, agent: str) -> str:
 
 
 def within_limits(request: T, scope: TokenScope) -> T:
-    """Return the request with the project and the user of the scope where it names none. Raises Forbidden."""
+    """Return the request with the project and the user of the scope where it names none. Raises Forbidden.
+
+    Nothing is stated of the graph, which belongs to the agent: it could replace what memories outside the limit say.
+    """
     changed: dict[str, Any] = {}
     for name, limit, what in (("project", scope.project, "project"), ("who", scope.user, "user")):
         if limit is None or name not in request.__struct_fields__:
             continue
+        structured = getattr(request, "structured", None)
+        if structured is not None and (structured.entities or structured.aspects):
+            raise Forbidden(f"scope restricted to {what} '{limit}', and the graph (structured) belongs to the agent")
         given = getattr(request, name)
         if given not in {None, "", limit}:
             raise Forbidden(f"scope restricted to {what} '{limit}'")
