@@ -406,6 +406,24 @@ def test_a_short_memory_is_the_fact_itself_and_an_undo_takes_only_what_the_run_m
     assert room.value("SELECT count(*) FROM memories WHERE is_deleted = 0 AND content LIKE '%in B%'") == 2
 
 
+def test_a_run_that_finds_the_same_again_adds_no_second_attribute_to_a_classified_one(room: GraphHarness) -> None:
+    room.learn("Noor lives in Denver", text="Noor lives in Denver")
+    room.classify("places")
+    for content in ("Noor lives elsewhere", "Noor lives in Denver"):
+        room.ask(ModifyMemory(MemoryPatch(room.source, "it is wrong", content=content), ME))
+        room.extract(add(content), entities=[NOOR_USES_VIM])
+        room.classify("places")
+    other = room.value("SELECT max(seq) FROM memory_jobs")
+    room.connection.execute(
+        "INSERT INTO memory_jobs (id, job_type, memory_id, max_attempts, created_at, updated_at)"
+        " VALUES ('again', 'extract', ?, 3, '2026', '2026')",
+        (room.source,),
+    ).fetchall()
+    room.extract(add("Noor lives in Denver"), entities=[NOOR_USES_VIM])
+    assert room.texts() == [("places", "Noor lives in Denver")]
+    assert room.value("SELECT count(*) FROM memory_jobs WHERE seq > ? AND job_type = ?", other, KIND) == 0
+
+
 def test_an_undone_run_keeps_what_its_memory_said_before_and_what_a_later_run_found(room: GraphHarness) -> None:
     room.learn(entities=[NOOR_USES_VIM])
     run = room.learn(text="Noor is here", entities=[EntityTriple("Noor", "likes", "Lamp", 0.8)])

@@ -13,6 +13,10 @@ _UNCLASSIFIED: Final = (
 )
 _AWAITS: Final = f"{_UNCLASSIFIED} AND a.id = :id"
 _MORE: Final = f"{_UNCLASSIFIED} AND a.seq > :after LIMIT 1"
+_SAYS: Final = (
+    "SELECT 1 FROM entity_attributes a WHERE a.memory_id = :memory_id AND a.entity_id = :entity_id"
+    " AND a.content = :content AND a.source = 'pipeline'"
+)
 _SET: Final = (
     "UPDATE entity_attributes SET aspect_id = :aspect_id, updated_at = :now,"
     " kind = CASE WHEN kind = 'constraint' THEN kind ELSE :kind END WHERE id = :id"
@@ -23,6 +27,11 @@ def agent_of(tx: WriteTransaction, entity_id: str) -> str | None:
     """Return whose entity it is, None if it was deleted."""
     agent_id: str | None = tx.value(_AGENT, {"entity_id": entity_id})
     return agent_id
+
+
+def says(tx: WriteTransaction, memory_id: str, entity_id: str, content: str) -> bool:
+    """Return whether an earlier run has found that the memory says this of the entity, classified or not."""
+    return tx.value(_SAYS, {"memory_id": memory_id, "entity_id": entity_id, "content": content}) is not None
 
 
 def awaits_aspect(tx: WriteTransaction, attribute_id: str, entity_id: str) -> bool:

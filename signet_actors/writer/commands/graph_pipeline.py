@@ -131,6 +131,8 @@ def _link_fact(
     if not named:
         return None
     subject = next((entity for entity in named.values() if entity.is_source), next(iter(named.values())))
+    if class_rows.says(context.tx, fact.memory_id, subject.id, fact.text):
+        return None
     is_decision = is_decision_content(fact.text)
     attribute = AttributeRow(
         id=context.new_id(),
@@ -149,7 +151,8 @@ def _link_fact(
         created_at=context.now,
         updated_at=context.now,
     )
-    return subject.id if rows.add_attribute(context.tx, attribute) else None
+    rows.add_attribute(context.tx, attribute)
+    return subject.id
 
 
 def _classify_later(context: CommandContext, part: EntityPart) -> None:
