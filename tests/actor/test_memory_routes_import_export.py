@@ -205,6 +205,17 @@ def test_a_line_of_many_parts_is_stored_where_it_comes_alone(api: MemoryApi) -> 
     assert len(api.bus.only(ImportMemories).body.lines[0].chunks) > 510
 
 
+def test_lines_that_state_much_keep_other_writes_waiting_for_a_few_of_them_only(api: MemoryApi) -> None:
+    entities = [{"name": f"Entity {number}"} for number in range(50)]
+    attributes = [f"fact {number}" for number in range(200)]
+    aspects = [{"entity": "Signet", "aspect": "store", "attributes": attributes}]
+    line = {"content": "x", "structured": {"entities": entities, "aspects": aspects}}
+    assert api.request("POST", IMPORT, body(*[line] * 10, *[{"content": "y"}] * 10)).status == 200
+    lines = [len(sent.body.lines) for sent in api.bus.asked if isinstance(sent.body, ImportMemories)]
+    assert lines == [2, 2, 2, 2, 12]
+    assert api.request("POST", IMPORT, body(*[line] * 100)).status == 413
+
+
 def test_memories_are_imported_without_vectors_where_the_model_fails(api: MemoryApi) -> None:
     api.embedder.failure = RuntimeError("broken")
     assert api.request("POST", IMPORT, body({"content": "x"})).json["imported"] == 1

@@ -53,6 +53,10 @@ MAX_BYTES: Final = 3_670_016
 """Bytes per request. They fit into one message to the writer, even with each oversized content next to its chunks."""
 PART_BYTES: Final = 512 * 1024
 """Content per message to the writer, unless a single line is longer: other writes wait for one message at most."""
+STATED_BYTES: Final = 1024
+"""What an entity or an attribute of ``structured`` counts as: it takes the writer as long as so much content."""
+STATED_PER_ROW: Final = 4
+"""As many of them count as a row of the request."""
 
 _LINE: Final = known_fields(api.ImportedLine, CallerFields)
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -161,11 +165,11 @@ async def _send(call: Call[api.ImportRequest], batch: _Batch, principal: Princip
 
 
 def _parts(batch: _Batch) -> Iterator[tuple[tuple[ImportLine, ...], bytes]]:
-    """Yield the lines in parts of at most ``PART_BYTES`` of content, each with its vectors."""
+    """Yield the lines in parts of at most ``PART_BYTES`` of content and what counts as it, each with its vectors."""
     lines: list[ImportLine] = []
     size = first_row = rows = 0
     for line in batch.lines:
-        length = len(line.memory.content.encode())
+        length = len(line.memory.content.encode()) + _stated(line) * STATED_BYTES
         if lines and size + length > PART_BYTES:
             yield _part(batch, lines, first_row, rows)
             first_row += rows
@@ -174,6 +178,14 @@ def _parts(batch: _Batch) -> Iterator[tuple[tuple[ImportLine, ...], bytes]]:
         size += length
         rows += len(line.chunks) or 1
     yield _part(batch, lines, first_row, rows)
+
+
+def _stated(line: ImportLine) -> int:
+    """Return how many entities and attributes the line states."""
+    structured = line.memory.structured
+    if structured is None:
+        return 0
+    return len(structured.entities) + sum(len(aspect.attributes) for aspect in structured.aspects)
 
 
 def _part(batch: _Batch, lines: list[ImportLine], first_row: int, rows: int) -> tuple[tuple[ImportLine, ...], bytes]:
@@ -228,7 +240,7 @@ def _read_batch(call: Call[Any]) -> _Batch:
             continue
         redacted += bool(redactor.redactions)
         redactions |= dict.fromkeys(redactor.redactions)
-        rows += len(line.chunks) or 1
+        rows += (len(line.chunks) or 1) + _stated(line) // STATED_PER_ROW
         if rows > MAX_ROWS and lines:
             raise InvalidRequest(
                 f"the lines of a request must not produce more than {MAX_ROWS} rows; send fewer lines per request",

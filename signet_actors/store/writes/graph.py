@@ -151,7 +151,7 @@ _OF_CLAIM: Final = (
     "SELECT a.id, a.memory_id, a.content, a.kind, a.status, a.superseded_by, a.superseded_how,"
     f" {_IS_LIVE.format('a.memory_id')}, a.aspect_id"
     " FROM entities e JOIN entity_aspects p ON p.entity_id = e.id JOIN entity_attributes a ON a.aspect_id = p.id"
-    " WHERE (e.id = :entity_id OR e.merged_into = :entity_id) AND p.canonical_name = :aspect AND a.status <> 'deleted'"
+    " WHERE (e.id = :entity_id OR e.merged_into = :entity_id) AND p.canonical_name = :aspect AND a.status {}"
     " AND coalesce(a.group_key, '') = :group_key AND a.claim_key = :claim_key ORDER BY a.source_at, a.seq"
 )
 _CLAIMS_OF_MEMORY: Final = (
@@ -305,9 +305,10 @@ def claims_of(tx: WriteTransaction, memory_id: str) -> list[Claim]:
     return [Claim(*row) for row in tx.rows(_CLAIMS_OF_MEMORY, {"memory_id": memory_id})]
 
 
-def of_claim(tx: WriteTransaction, claim: Claim) -> list[ClaimRow]:
+def of_claim(tx: WriteTransaction, claim: Claim, *, only_active: bool = False) -> list[ClaimRow]:
     """Return what memories say about the claim, by their time."""
-    return [ClaimRow(*row) for row in tx.rows(_OF_CLAIM, claim._asdict())]
+    status = "= 'active'" if only_active else "<> 'deleted'"
+    return [ClaimRow(*row) for row in tx.rows(_OF_CLAIM.format(status), claim._asdict())]
 
 
 def set_status(

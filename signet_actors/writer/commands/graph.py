@@ -100,7 +100,7 @@ def state(context: CommandContext, memory: Contributor, structured: Structured, 
         if any(attribute.claim_key for attribute in aspect.attributes):
             claims |= dict.fromkeys(rows.claims_of(context.tx, memory.id))
     for claim in claims:
-        settle(context, claim)
+        settle(context, claim, None if renews else memory.id)
 
 
 def gone(context: CommandContext, memory_id: str) -> None:
@@ -176,13 +176,16 @@ def relate(
         rows.state_relation(context.tx, memory_id, ends, relation, sure, context.now, context.new_id)
 
 
-def settle(context: CommandContext, claim: Claim) -> None:
+def settle(context: CommandContext, claim: Claim, stated_by: str | None = None) -> None:
     """Let each live statement of the claim be replaced by the next one that says something else.
 
-    A constraint is replaced by another constraint only. So a new statement changes the rows of the last one alone,
-    however often the claim was made.
+    A constraint is replaced by another constraint only. The newest statement is always active, so one that a memory
+    adds (``stated_by``) after all active ones replaces only these: the others, which may be thousands, are not read.
     """
-    found = rows.of_claim(context.tx, claim)
+    found = rows.of_claim(context.tx, claim, only_active=True) if stated_by is not None else []
+    is_added = [row.memory_id == stated_by for row in found]
+    if not any(is_added) or is_added != sorted(is_added):
+        found = rows.of_claim(context.tx, claim)
     replaced_by = _replacements([row for row in found if row.is_live])
     for row in found:
         by = replaced_by.get(row.id)
