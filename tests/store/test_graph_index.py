@@ -55,7 +55,7 @@ def content_of(index: GraphIndex) -> dict[str, Any]:
             index.override(at),
             index.ids[index._merged_into[at]] if index._merged_into[at] >= 0 else None,
             sorted(index.ids[each] for each in index.with_members(at)),
-            sorted(index.ids[each] for each in index.named_with(telling_tokens(index.names[at]))),
+            sorted(index.ids[each] for each in index.named_with(index._agent[at], telling_tokens(index.names[at]))),
         )
         for at, id_ in enumerate(index.ids)
         if index.names[at]

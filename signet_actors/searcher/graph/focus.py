@@ -85,7 +85,7 @@ def _named(
     """Return the entities that the text names and how sure they are meant, the surest and most mentioned first."""
     tokens = dict.fromkeys(name_tokens(without_contractions(text[:MAX_QUERY_CHARS])))
     covered: dict[int, float] = {}
-    for number in index.named_with(list(tokens)[:_MOST_TOKENS]):
+    for number in index.named_with(agent, list(tokens)[:_MOST_TOKENS]):
         entity = index.resolved(number)
         if index.belongs_to(entity, agent) and (index.is_project(entity) or not only_projects):
             covered[entity] = max(coverage(index.names[number], tokens), covered.get(entity, 0.0))

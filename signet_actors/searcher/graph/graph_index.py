@@ -26,6 +26,8 @@ from signet_actors.store.reads import graph_index as stored
 from signet_actors.store.reads.graph_index import StoredAttribute, StoredEntity
 
 NO_ASPECT: Final = -1
+FEW_NAMES: Final = 3
+"""A part of a name tells which entity is meant if no more names than these have it."""
 PROJECT: Final = "project"
 
 _LINK: Final = [("owner", "i4"), ("target", "i4")]
@@ -38,6 +40,7 @@ _IS_PINNED: Final = 1
 _IS_SUPPRESSED: Final = 2
 _IS_PROJECT: Final = 4
 _ALL: Final = -1
+_MOST_TELLING: Final = 127
 _CHANGES_PER_ROW: Final = 4
 """A memory with several links has as many changes, so more changes than rows fit into a step."""
 
@@ -64,6 +67,8 @@ class GraphIndex:
         self.names: list[str] = []
         self._agents: dict[str, int] = {"": 0}
         self._agent, self._flags, self._merged_into = array("i"), array("b"), array("i")
+        self._telling = array("b")
+        """How many different telling tokens each name has."""
         self._override = array("f")
         self._members: dict[int, list[int]] = {}
         self._pinned: dict[int, None] = {}
@@ -143,9 +148,9 @@ class GraphIndex:
         for each in ids:
             if each in found or each in self._numbers:
                 number = self._put_entity(found.get(each, StoredEntity(each, "", "", "", 0, None, None, None)))
-                names += [
-                    (number, code) for code in {_token_code(token) for token in telling_tokens(self.names[number])}
-                ]
+                codes = {_token_code(token) for token in telling_tokens(self.names[number])}
+                self._telling[number] = min(len(codes), _MOST_TELLING)
+                names += [(number, code) for code in codes]
         for aspect, weight in stored.aspects(snapshot, ids):
             self._weights[self._aspect(aspect)] = weight
         owners = dict.fromkeys(self.find(ids))
@@ -186,6 +191,7 @@ class GraphIndex:
             self.ids.append(entity_id)
             self.names.append("")
             self._agent.append(0)
+            self._telling.append(0)
             self._flags.append(0)
             self._merged_into.append(-1)
             self._override.append(np.nan)
@@ -231,10 +237,22 @@ class GraphIndex:
         """Return the numbers of those entities that are known."""
         return [self._numbers[each] for each in ids if each in self._numbers]
 
-    def named_with(self, tokens: Iterable[str]) -> set[int]:
-        """Return the entities whose names may have one of the telling tokens; the names decide."""
-        rows, _ = self._tokens.to_each([_token_code(token) for token in tokens])
-        return set(rows["owner"].tolist())
+    def named_with(self, agent: int, tokens: Iterable[str]) -> list[int]:
+        """Return the agent's entities whose names may have only telling tokens of these, or one that few names have.
+
+        The names decide: two tokens may have the same number.
+        """
+        rows, place = self._tokens.to_each([_token_code(token) for token in tokens])
+        is_own = np.frombuffer(self._agent, np.int32)[rows["owner"]] == agent
+        rows, place = rows[is_own], place[is_own]
+        if not len(rows):
+            return []
+        owners, held = np.unique(rows["owner"], return_counts=True)
+        shared = np.bincount(place)[place]
+        rarest = np.minimum.reduceat(shared[np.argsort(rows["owner"], kind="stable")], np.cumsum(held) - held)
+        telling = np.frombuffer(self._telling, np.int8)[owners]
+        found: list[int] = owners[(held >= telling) | (rarest <= FEW_NAMES)].tolist()
+        return found
 
     def with_members(self, entity: int) -> list[int]:
         """Return the entity and those that were merged into it."""

@@ -31,6 +31,8 @@ FOUND = np.dtype(
 )
 """A memory that an attribute led to. ``near``: the focal entity if ``entity`` is its neighbour, else -1."""
 Found = npt.NDArray[Any]
+MOST_FOUND: Final = 100
+"""Memories of one walk, the best. A recall returns no more, and each costs it as much as what a leg finds."""
 BATCH: Final = 16
 """So many entities are visited between two looks at the clock."""
 
@@ -85,7 +87,10 @@ def walk(
     every = every[np.lexsort((-every["score"], every["seq"]))]
     is_first = np.ones(len(every), np.bool_)
     np.not_equal(every["seq"][1:], every["seq"][:-1], out=is_first[1:])
-    return Walked(every[is_first], constraints, entities, timed_out, np.unique(limited["aspect"]).tolist())
+    found = every[is_first]
+    if len(found) > MOST_FOUND:
+        found = found[np.sort(np.lexsort((-found["seq"], -found["score"]))[:MOST_FOUND])]
+    return Walked(found, constraints, entities, timed_out, np.unique(limited["aspect"]).tolist())
 
 
 def boosted(index: GraphIndex, agent: int, focal: Sequence[Focal], allowed: Mask, is_over: Callable[[], bool]) -> Seqs:
