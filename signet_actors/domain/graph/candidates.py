@@ -22,7 +22,7 @@ MAX_TEXT_CHARS: Final = 20_000
 GENERAL: Final = "general"
 """The aspect of a clause whose verb says nothing."""
 
-_CLAUSE: Final = re.compile(r"[^.!?;\n]+(?:[.](?=\S)[^.!?;\n]*+)*+")
+_CLAUSE: Final = re.compile(r"[^.!?;\n]+(?>(?:[.](?=\S)[^.!?;\n]*+)*)")
 _NAME: Final = re.compile(r"(?<![\w.-])[^\W\d_a-z][\w+#.-]*+(?: [^\W\d_a-z][\w+#.-]*+){0,4}")
 _MARKED: Final = re.compile(r".[^\W\d_a-z]|[\d+#_-]")
 """A capital letter inside, a digit or a sign: the first word of a sentence is a name by that."""
