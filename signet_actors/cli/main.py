@@ -61,6 +61,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("logout", "tokens", "logout", "Remove the token that is stored for the daemon at URL."),
     ("logs", "logs", "logs", "Show the daemon's log, or follow it."),
     ("config", "config", "config", "Show, check or change the configuration."),
+    ("repair", "repair", "repair", "List what repairs would do, or run one."),
     ("retention", "duties", "retention", "Run the periodic clean-up now."),
     ("backup", "backup_commands", "backup", "Back up the database while the daemon runs."),
     ("restore", "backup_commands", "restore", "Replace the database with a backup."),
@@ -95,7 +96,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Team", ("token", "login", "logout", "audit")),
     (
         "Advanced",
-        ("providers", "pipeline", "review", "synthesis", "retention", "call", "bench", "eval", "completion"),
+        ("providers", "pipeline", "review", "synthesis", "retention", "repair", "call", "bench", "eval", "completion"),
     ),
 )
 """The headings of ``signet --help``, and the commands below each."""

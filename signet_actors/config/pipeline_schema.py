@@ -193,8 +193,10 @@ class RerankerConfig(Struct, frozen=True, rename="camel"):
 class AutonomousConfig(Struct, frozen=True, rename="camel"):
     """Actions of the daemon on its own. Source: memory-pipeline.txt "Maintenance Worker"; docs/decisions.md 16."""
 
-    enabled: Annotated[bool, described("Run scheduled maintenance and repairs")] = True
-    frozen: Annotated[bool, described("Emergency stop of everything the daemon does on its own")] = False
+    enabled: Annotated[bool, described("Run scheduled maintenance, and let agents repair")] = True
+    frozen: Annotated[
+        bool, described("Emergency stop of everything the daemon does on its own, and of every repair")
+    ] = False
     allow_update_delete: Annotated[bool, described("Allow applying a model's update and delete proposals")] = False
     maintenance_interval_ms: Annotated[int, ranged(MINUTE_MS, DAY_MS, "Time between two maintenance cycles")] = (
         30 * MINUTE_MS

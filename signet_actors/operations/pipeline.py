@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from signet_actors.domain.permissions import Permission
+from signet_actors.operations.diagnostics import DiagnosticsReport
 from signet_actors.operations.operation import BY_AGENT, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import AgentFields, NoFields
@@ -208,72 +209,6 @@ class RunCounts(msgspec.Struct, frozen=True, rename="camel"):
     total: int
     undone: int
     last_at: str | None
-
-
-class CompositeHealth(msgspec.Struct, frozen=True):
-    """The weighted mean of the scores of the parts."""
-
-    score: float
-    status: str
-
-
-class QueueHealth(msgspec.Struct, frozen=True, rename="camel"):
-    """Pending jobs. ``leaseAnomalies`` counts overdue leases.
-
-    ``deadRate`` is the share of dead jobs among the ended ones that are kept.
-    """
-
-    score: float
-    status: str
-    depth: int
-    oldest_age_sec: float
-    dead_rate: float
-    lease_anomalies: int
-
-
-class StorageHealth(msgspec.Struct, frozen=True, rename="camel"):
-    """Rows and the size of the database file."""
-
-    score: float
-    status: str
-    total_memories: int
-    deleted_tombstones: int
-    db_size_bytes: int
-
-
-class IndexHealth(msgspec.Struct, frozen=True, rename="camel"):
-    """``embeddingCoverage`` is the share of the memories that have a vector."""
-
-    score: float
-    status: str
-    memories_row_count: int
-    embedding_coverage: float
-
-
-class ProviderHealth(msgspec.Struct, frozen=True, rename="camel"):
-    """The last calls of both stages."""
-
-    score: float
-    status: str
-    recent_total: int
-    recent_successes: int
-    recent_failures: int
-    recent_timeouts: int
-    availability_rate: float
-
-
-class DiagnosticsReport(msgspec.Struct, frozen=True):
-    """Scores from 0 to 1, each with a status: healthy, degraded or unhealthy.
-
-    A part that could not be queried is null and does not count.
-    """
-
-    timestamp: str
-    composite: CompositeHealth | None
-    queue: QueueHealth | None
-    storage: StorageHealth | None
-    index: IndexHealth | None
-    provider: ProviderHealth | None
 
 
 class LatencyReport(msgspec.Struct, frozen=True):

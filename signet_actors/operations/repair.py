@@ -7,6 +7,7 @@ Departs: the reference daemon has no backups.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final
 
@@ -16,8 +17,9 @@ from msgspec import Meta
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import ArgumentForm, FieldType, Given
 from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.problem import CHANGE_PROBLEMS, Problem
 from signet_actors.operations.request_fields import NoFields
-from signet_actors.operations.requeue import REPAIR_PROBLEMS, RequeueRequest
+from signet_actors.operations.requeue import RequeueRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +60,16 @@ class RepairReply(msgspec.Struct, frozen=True):
     steps: list[RepairStep]
 
 
+class RepairRefused(Problem, frozen=True, rename="camel", kw_only=True):
+    """The gate refused the repair; ``message`` is the ``error``."""
+
+    action: str
+    message: str
+    success: bool = False
+    affected: int = 0
+
+
+REPAIR_REFUSALS: Final[Mapping[int, Any]] = {403: RepairRefused, 429: RepairRefused, **CHANGE_PROBLEMS}
 SWEEP: Final[Operation[SweepRequest, RepairReply]] = Operation(
     name="repair.sweep",
     summary="Purge data past its retention now",
@@ -66,7 +78,7 @@ SWEEP: Final[Operation[SweepRequest, RepairReply]] = Operation(
     paths=("/api/repair/retention-sweep",),
     request=SweepRequest,
     example={"confirmClock": False},
-    replies={200: RepairReply},
+    replies={200: RepairReply, **REPAIR_REFUSALS},
     permission=Permission.ADMIN,
     served_by="retention",
     audited=True,
@@ -85,7 +97,7 @@ REQUEUE_DEAD: Final[Operation[RequeueRequest, RepairReply]] = Operation(
     paths=("/api/repair/requeue-dead",),
     request=RequeueRequest,
     example={"kinds": ["extract"], "limit": 50},
-    replies={200: RepairReply, **REPAIR_PROBLEMS},
+    replies={200: RepairReply, **REPAIR_REFUSALS},
     permission=Permission.ADMIN,
     served_by="writer",
     audited=True,

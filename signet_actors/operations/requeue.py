@@ -19,7 +19,7 @@ MAX_REQUEUED: Final = 50
 """Jobs per request. Source: architecture.txt "Repair Actions" (``requeueDeadJobs``)."""
 
 KINDS: Final = tuple(kind.name for kind in JOB_KINDS)
-REPAIR_PROBLEMS: Final[Mapping[int, Any]] = {429: Problem, **CHANGE_PROBLEMS}
+REPAIR_PROBLEMS: Final[Mapping[int, Any]] = {403: Problem, 429: Problem, **CHANGE_PROBLEMS}
 _NAME: Final = Text(max_chars=200)
 
 

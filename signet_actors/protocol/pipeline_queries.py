@@ -15,7 +15,7 @@ class KindQueue(msgspec.Struct, frozen=True):
     """The jobs of one kind by state.
 
     ``delayed`` of the pending ones are not due yet, the first at ``next_due_at``; ``oldest_pending_at`` is when the
-    oldest of them was created. ``completed``: those that are kept. ``stale_leases`` of the leased ones are overdue.
+    oldest of them was created. ``completed``: those that are kept.
     """
 
     kind: str
@@ -27,7 +27,6 @@ class KindQueue(msgspec.Struct, frozen=True):
     oldest_pending_at: str | None = None
     next_due_at: str | None = None
     oldest_lease_at: str | None = None
-    stale_leases: int = 0
 
 
 class PipelineStatus(Message, frozen=True, tag="searcher.pipeline_status"):

@@ -16,6 +16,7 @@ from signet_actors.retention.periodic.git_commits import GitCommits
 from signet_actors.retention.periodic.graph_upkeep import CommunityDuty, SupersessionSweep
 from signet_actors.retention.periodic.idle_sessions import IdleSessions
 from signet_actors.retention.periodic.lease_reaper import LeaseReaper
+from signet_actors.retention.periodic.maintenance import Maintenance
 from signet_actors.retention.periodic.purge import Purge
 from signet_actors.retention.periodic.reconciliation import Reconciliation
 from signet_actors.retention.periodic.session_notes import SessionNotes
@@ -53,6 +54,7 @@ class Retention:
         self._reaper = LeaseReaper(writer, clock, log)
         self._reconciliation = Reconciliation(writer, clock, log, config)
         self._purge = Purge(writer, clock, log, config)
+        self._maintenance = Maintenance(writer, clock, log, config, self._purge)
         self._idle_sessions = IdleSessions(writer, clock, log, config)
         self._backup = backup
         self._spool_drain = spool_drain
@@ -106,6 +108,7 @@ class Retention:
         duties = (
             *(self._backup, self._reconciliation, self._spool_drain, self._workspace_files),
             *(self._session_notes, self._idle_sessions, self._git_commits, self._supersession, self._communities),
+            self._maintenance,
         )
         for duty in duties:
             if duty.due_ns <= self._clock.monotonic_ns():
@@ -126,6 +129,8 @@ class Retention:
             "community_rounds": self._communities.rounds,
             "backups": self._backup.made,
             "scrub_findings": len(self._backup.findings),
+            "maintenance_cycles": self._maintenance.cycles,
+            "maintenance_repairs": self._maintenance.repairs,
             "purge_suspended": float(self._purge.suspended_reason is not None),
             "backup_problem": float(self._backup.problem is not None),
             "reports_waiting": self._spool_drain.waiting,
@@ -149,6 +154,7 @@ class Retention:
     def reload(self, config: Config) -> None:
         """Apply the new windows and intervals."""
         self._purge.reload(config)
+        self._maintenance.reload(config)
         self._backup.reload(config)
         self._reconciliation.reload(config)
         self._idle_sessions.reload(config)

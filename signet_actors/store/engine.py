@@ -191,6 +191,9 @@ class WriteTransaction(Reads, Protocol):
     def create_vector_index(self, number: int, dimensions: int) -> Insert:
         """Create the search index of the model with this ``embedding_models.id``; return its INSERT."""
 
+    def rebuild_text_index(self) -> None:
+        """Build the text index of memories anew from their rows."""
+
     def unindex_vector(self, model: str, dimensions: int, seq: int) -> None:
         """Remove the vector from the search index of the model, if it is there."""
 

@@ -10,6 +10,7 @@ from signet_actors.features.classification.api import StoreClassification
 from signet_actors.features.communities.api import DropCommunities, GetGraphStamp, StoreCommunities
 from signet_actors.features.entities.api import MERGE, UNMERGE
 from signet_actors.features.handlers import encoding, handlers
+from signet_actors.features.repairs.api import REEMBED, RELEASE, EnterRepair, MeasureStore, RecordRepair
 from signet_actors.features.runs.api import UNDO_RUN
 from signet_actors.protocol import leases as lease_messages
 from signet_actors.protocol import pipeline as pipeline_messages
@@ -36,6 +37,7 @@ from signet_actors.writer.commands import (
     proposals,
     provider_usage,
     purge,
+    repairs,
     reviews,
     session_summaries,
     sessions,
@@ -115,6 +117,8 @@ HANDLERS: Final[dict[type, Any]] = {
     pipeline_messages.StoreSecondVectors: embeddings.store_second_vectors,
     pipeline_messages.ApproveProposal: reviews.approve,
     pipeline_messages.RejectProposal: reviews.reject,
+    message_of(RELEASE): encoding(repairs.release_leases),
+    message_of(REEMBED): encoding(repairs.reembed),
     message_of(UNDO_RUN): encoding(reviews.undo),
     SaveAnswer: encoding(answers.save),
     message_of(MERGE): encoding(entity_merges.merge),
@@ -140,6 +144,8 @@ ON_FULL_DISK = (
     messages.ForgetMany,
     ForgetTranscript,
     messages.PurgeStep,
+    EnterRepair,
+    RecordRepair,
     lease_messages.ReapLeases,
     lease_messages.AdvanceHighWaterMark,
     SetBypass,
@@ -147,6 +153,8 @@ ON_FULL_DISK = (
 """The commands that are tried even while the disk is full: what frees space, and that memory is off for a session."""
 
 _REPEATABLE = (
+    EnterRepair,
+    MeasureStore,
     pipeline_messages.ReconcileJobs,
     pipeline_messages.SettleAttributes,
     GetGraphStamp,

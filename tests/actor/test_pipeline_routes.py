@@ -18,6 +18,7 @@ from signet_actors.domain.providers import (
     Selection,
 )
 from signet_actors.errors import ErrorCode, NotFound, OutcomeUnknown, SignetError, Unavailable
+from signet_actors.features.diagnostics.api import ChangeFigures, CountChanges, HealthFigures, MeasureHealth
 from signet_actors.features.reviews.api import LIST_REVIEWS
 from signet_actors.features.runs.api import (
     GET_RUN,
@@ -102,6 +103,18 @@ ROWS = StoreStats(
     schema_version=3,
     database_bytes=4096,
 )
+HEALTH = HealthFigures(
+    depth=4,
+    completed=9,
+    dead=2,
+    oldest_s=60.0,
+    stale_leases=0,
+    memories=6,
+    tombstones=4,
+    embeddings=3,
+    text_rows=6,
+)
+CHANGES = ChangeFigures(recovers=5, deletes=7, clusters=1, duplicates=1, memories=6)
 REPORT = ProviderReport(
     name="ollama",
     model="qwen3:4b",
@@ -166,6 +179,8 @@ def api(tmp_path: Path) -> MemoryApi:
     made.bus.script |= {
         GetPipelineStatus: STORE,
         GetStoreStats: ROWS,
+        MeasureHealth: Answered(msgspec.json.encode(HEALTH)),
+        CountChanges: Answered(msgspec.json.encode(CHANGES)),
         GetExtractorStatus: ExtractorStatus("full", MODEL, [RUNNER], {}),
         GetDeciderStatus: DeciderStatus(NOBODY, {"add": 3}),
     }
@@ -184,6 +199,7 @@ def test_the_status_has_the_members_of_the_reference_without_invented_values(api
         "extraction",
         "decision",
         "retention",
+        "maintenance",
         "synthesis",
         "summary",
         "structuralClassify",
@@ -243,10 +259,22 @@ def test_the_diagnostics_follow_the_documented_rules(api: MemoryApi) -> None:
         "leaseAnomalies": 0,
     }
     assert (said["storage"]["score"], said["storage"]["deletedTombstones"]) == (0.7, 4), "four rows of ten are deleted"
-    assert said["index"] == {"score": 0.7, "status": "degraded", "memoriesRowCount": 6, "embeddingCoverage": 0.5}
+    assert said["index"] == {
+        "score": 0.7,
+        "status": "degraded",
+        "ftsRowCount": 6,
+        "memoriesRowCount": 6,
+        "ftsMismatch": False,
+        "embeddingCoverage": 0.5,
+    }
     assert (said["provider"]["recentTotal"], said["provider"]["recentTimeouts"]) == (3, 1)
     assert said["provider"]["availabilityRate"] == 0.667
-    assert said["composite"] == {"score": 0.691, "status": "degraded"}
+    assert said["mutation"] == {"score": 1.0, "status": "healthy", "recentRecovers": 5, "recentDeletes": 7}
+    assert (said["connector"]["score"], said["connector"]["connectorCount"]) == (1.0, 0)
+    assert said["update"] == {"score": None, "status": "unknown"}
+    assert (said["duplicate"]["score"], said["duplicate"]["duplicateRatio"]) == (0.5, 0.1667)
+    # .28 * .7 + .14 * .7 + .19 * .7 + .24 * .667 + .10 + .05
+    assert said["composite"] == {"score": 0.737, "status": "degraded"}
 
 
 def test_the_latency_covers_answered_requests(api: MemoryApi) -> None:
@@ -277,11 +305,46 @@ def test_the_latency_counts_requests_by_every_path_of_a_route() -> None:
     assert {name: getattr(told, name).count for name in paths} == {name: len(found) for name, found in paths.items()}
 
 
-def test_each_lease_that_is_ten_minutes_old_is_an_anomaly(api: MemoryApi) -> None:
-    stale = [KindQueue("extract", leased=41, stale_leases=40), KindQueue("embed", leased=2, stale_leases=2)]
-    api.bus.script[GetPipelineStatus] = msgspec.structs.replace(STORE, queues=stale)
-    queue = status(api)["diagnostics"]["queue"]
-    assert (queue["leaseAnomalies"], queue["score"]) == (42, 0.8)
+@pytest.mark.parametrize(
+    ("figures", "domain", "score"),
+    [
+        (msgspec.structs.replace(HEALTH, dead=0, depth=50, oldest_s=300.0), "queue", 1.0),
+        (msgspec.structs.replace(HEALTH, dead=0, depth=51), "queue", 0.7),
+        (msgspec.structs.replace(HEALTH, dead=0, oldest_s=301.0), "queue", 0.8),
+        (msgspec.structs.replace(HEALTH, dead=0, stale_leases=42), "queue", 0.8),
+        (msgspec.structs.replace(HEALTH, completed=99, dead=1), "queue", 1.0),
+        (msgspec.structs.replace(HEALTH, memories=7, tombstones=3), "storage", 1.0),
+        (msgspec.structs.replace(HEALTH, memories=10, text_rows=9, embeddings=8), "index", 1.0),
+        (msgspec.structs.replace(HEALTH, memories=10, text_rows=12, embeddings=8), "index", 0.5),
+        (msgspec.structs.replace(HEALTH, memories=10, text_rows=8, embeddings=7), "index", 0.2),
+        (msgspec.structs.replace(CHANGES, recovers=6), "mutation", 0.7),
+        (msgspec.structs.replace(CHANGES, duplicates=8, memories=100), "duplicate", 0.7),
+        (msgspec.structs.replace(CHANGES, duplicates=5, memories=100), "duplicate", 1.0),
+    ],
+)
+def test_each_domain_follows_its_thresholds(
+    api: MemoryApi, figures: HealthFigures | ChangeFigures, domain: str, score: float
+) -> None:
+    question = MeasureHealth if isinstance(figures, HealthFigures) else CountChanges
+    api.bus.script[question] = Answered(msgspec.json.encode(figures))
+    answer = api.request("GET", f"/api/diagnostics/{domain}")
+    assert (answer.status, answer.json["score"]) == (200, score)
+    assert api.request("GET", "/api/diagnostics").json[domain] == answer.json == status(api)["diagnostics"][domain]
+
+
+def test_a_domain_without_an_answer_is_unavailable_and_does_not_count(api: MemoryApi) -> None:
+    api.bus.script[MeasureHealth] = Unavailable("the searcher is away")
+    answer = api.request("GET", "/api/diagnostics/queue")
+    assert (answer.status, answer.json["error"]) == (503, "searcher: the searcher is away")
+    report = api.request("GET", "/api/diagnostics").json
+    assert report["queue"] is report["storage"] is report["index"] is None
+    # .24 * .667 + .10 + .05, of .39
+    assert report["composite"] == {"score": 0.795, "status": "degraded"}
+
+
+def test_an_unknown_domain_is_refused(api: MemoryApi) -> None:
+    answer = api.request("GET", "/api/diagnostics/composite")
+    assert (answer.status, answer.json["error"]) == (400, "Unknown domain: composite")
 
 
 def test_the_status_shows_states_ages_and_errors_for_every_kind_of_job(api: MemoryApi) -> None:
@@ -368,12 +431,21 @@ def test_a_disabled_pipeline_is_reported_without_requests_to_its_processes(tmp_p
     api = MemoryApi(tmp_path, config=configured(enabled=False))
     api.bus.tree = TreeChanged([child for child in EVERYBODY_UP if child.role not in {"extractor", "decider"}])
     api.bus.script |= {GetPipelineStatus: STORE, GetStoreStats: ROWS}
+    api.bus.script |= {
+        MeasureHealth: Answered(msgspec.json.encode(HEALTH)),
+        CountChanges: Answered(msgspec.json.encode(CHANGES)),
+    }
     said = status(api)
     assert (said["mode"], said["workers"]["extraction"]["running"], said["notes"]) == ("disabled", False, [])
     assert said["waiting"] == [
         "4 jobs wait: the pipeline is switched off (memory.pipelineV2.enabled); memories stay searchable"
     ]
-    assert [type(sent.body) for sent in api.bus.asked] == [GetPipelineStatus, GetStoreStats]
+    assert {type(sent.body) for sent in api.bus.asked} == {
+        GetPipelineStatus,
+        GetStoreStats,
+        MeasureHealth,
+        CountChanges,
+    }
 
 
 STATS = StoreStats(7, 0, 7, 1, {"pending": 1}, None, 2, 1)
@@ -546,8 +618,16 @@ def test_a_requeue_too_soon_returns_a_retry_time(api: MemoryApi) -> None:
     api.bus.script[RequeueJobs] = SignetError("too soon", code=ErrorCode.RATE_LIMITED, retry_after_ms=41_500)
     for path in ("/api/pipeline/requeue", "/api/repair/requeue-dead"):
         answer = api.request("POST", path, {})
-        assert (answer.status, answer.json) == (429, {"error": "too soon", "code": "rate_limited"})
+        assert (answer.status, answer.json["error"], answer.json["code"]) == (429, "too soon", "rate_limited")
         assert answer.headers["retry-after"] == "42"
+    refusal = {
+        "retryAfter": 41_500,
+        "action": "requeueDeadJobs",
+        "success": False,
+        "affected": 0,
+        "message": "too soon",
+    }
+    assert refusal.items() <= answer.json.items(), "a repair that is refused has the members of a result, too"
 
 
 @pytest.mark.parametrize(

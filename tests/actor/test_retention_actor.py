@@ -26,6 +26,8 @@ from signet_actors.features.communities.api import (
     StoreCommunities,
     Stored,
 )
+from signet_actors.features.diagnostics.api import ChangeFigures, HealthFigures
+from signet_actors.features.repairs.api import MeasureStore, StoreFigures
 from signet_actors.operations.repair import BackupFinding
 from signet_actors.protocol.backups import AdvanceBackup, BackupProgress, BackupVerification
 from signet_actors.protocol.header import Header
@@ -65,6 +67,8 @@ R = TypeVar("R")
 DAY = 24 * HOUR_MS
 NO_BACKUPS = BackupConfig(interval_ms=0)
 START = 1_771_668_000_000
+HEALTHY = HealthFigures(0, 0, 0, 0.0, 0, 10, 0, 10, 10)
+UNCHANGED = ChangeFigures(0, 0, 0, 0, 10)
 ORDER = [step.name for step in STEPS]
 
 
@@ -120,6 +124,8 @@ class ScriptedWriter:
 
     def _answer(self, request: Request[Any]) -> Message:
         match request:
+            case MeasureStore():
+                return Answered(msgspec.json.encode(StoreFigures(iso(START), HEALTHY, UNCHANGED)))
             case PurgeStep():
                 count = min(self.rows.get(request.step, 0), request.limit)
                 self.rows[request.step] = self.rows.get(request.step, 0) - count

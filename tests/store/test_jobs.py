@@ -18,6 +18,8 @@ from signet_actors.config.schema import EMBEDDED_DIMENSIONS, EMBEDDED_MODEL, Con
 from signet_actors.domain.jobs import JOB_KINDS, MAX_DELAY_MS
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode
+from signet_actors.features.diagnostics.api import MeasureHealth
+from signet_actors.features.diagnostics.reads import measured
 from signet_actors.protocol.leases import CompleteJob, FailJob, ReapLeases
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Idempotency, Principal
@@ -33,7 +35,6 @@ from signet_actors.protocol.pipeline import (
     StoreVector,
     WatchJobs,
 )
-from signet_actors.protocol.pipeline_queries import GetPipelineStatus
 from signet_actors.protocol.searcher import Recall
 from signet_actors.protocol.writer import (
     ForgetMany,
@@ -46,7 +47,6 @@ from signet_actors.protocol.writer import (
     Remember,
     Vector,
 )
-from signet_actors.searcher.queries.pipeline import status
 from signet_actors.searcher.recall import recall
 from signet_actors.writer.commands import jobs as job_commands
 from signet_actors.writer.job_waiters import MAX_WAITERS, JobWaiters
@@ -307,9 +307,7 @@ def test_the_status_counts_the_leases_that_are_older_than_ten_minutes(room: Pipe
     assert len(room.take_all(limit=1)) == 1
     for late_ms, stale in ((0, 0), (1, 2), (600_001, 3)):
         with room.reader.open_snapshot() as view:
-            told = status(view, GetPipelineStatus(iso(room.clock.wall + late_ms)))
-        extract = next(queue for queue in told.queues if queue.kind == "extract")
-        assert (extract.leased, extract.stale_leases) == (3, stale)
+            assert measured(view, MeasureHealth(iso(room.clock.wall + late_ms))).stale_leases == stale
 
 
 def test_a_poison_job_is_dead_after_its_last_attempt(room: PipelineHarness) -> None:

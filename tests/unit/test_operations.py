@@ -52,6 +52,7 @@ OPEN = {
     ),
     "counts, states, settings without values of a person": (
         *("hooks.list_notifications", "hooks.list_skills", "hooks.synthesis_config", "pipeline.status"),
+        *("diagnostics.get", "diagnostics.domain"),
         *("embeddings.status", "embeddings.health", "status.get", "status.features", "health.get", "health.live"),
         *("health.ready", "metrics.get", "harnesses.list", "auth.whoami"),
     ),

@@ -13,14 +13,16 @@ from typing import Any, Final
 from signet_actors.features.session_summaries.api import EXPAND
 from signet_actors.gateway.features import answer
 from signet_actors.gateway.http.route import Handler, Route, serve
-from signet_actors.gateway.routes import auth, checkpoints, knowledge, memories, reviews
+from signet_actors.gateway.routes import auth, checkpoints, diagnostics, knowledge, memories, repairs, reviews
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.registry import SUBJECTS
 
 HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {
     **auth.HANDLERS,
     **checkpoints.HANDLERS,
+    **diagnostics.HANDLERS,
     **knowledge.HANDLERS,
+    **repairs.HANDLERS,
     **reviews.HANDLERS,
     EXPAND: memories.expand_summary,
 }

@@ -14,13 +14,13 @@ from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.gates import PipelineMode, flags_of, pipeline_mode
 from signet_actors.domain.jobs import JOB_KINDS, SCORE_SESSION, SUMMARIZE
 from signet_actors.domain.providers import ModelState, ProviderReport
-from signet_actors.domain.timestamps import iso
 from signet_actors.errors import NotFound
 from signet_actors.features.session_memories.api import FEEDBACK_COUNTER
 from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.status import pipeline_figures
-from signet_actors.gateway.status.pipeline_health import diagnostics, latency
+from signet_actors.gateway.status.diagnostics import MEASURED, diagnostics_of
+from signet_actors.gateway.status.pipeline_health import latency
 from signet_actors.gateway.status.replies import Part
 from signet_actors.gateway.status.snapshot import DaemonSnapshot, take_snapshot
 from signet_actors.operations import pipeline as api
@@ -39,13 +39,13 @@ _MODES: Final = {
 }
 """The documented mode names. ``paused`` is not used, because only the configuration can pause the pipeline."""
 _KINDS: Final = tuple(kind.name for kind in JOB_KINDS)
-_UNIMPLEMENTED_WORKERS: Final = ("document", "maintenance")
+_UNIMPLEMENTED_WORKERS: Final = ("document",)
 
 
 async def pipeline_status(call: Call[NoFields]) -> HttpResponse:
     """Report with 200; a part without an answer within a second is null, and ``notes`` say why."""
     notes: list[str] = []
-    parts: tuple[Part, ...] = ("queues", "store", "extractor", "decider")
+    parts: tuple[Part, ...] = ("queues", *MEASURED)
     replies = await call.state.status_requests.ask(parts, call.trace_id, notes)
     return HttpResponse(render(take_snapshot(call.state, replies, notes)))
 
@@ -85,14 +85,7 @@ def render(snapshot: DaemonSnapshot) -> api.PipelineStatusReply:
         reviews_pending=None if status is None else status.reviews_pending,
         waiting=pipeline_figures.waiting_reasons(pipeline_figures.pending_by_kind(status), config, extractor),
         notes=list(snapshot.notes),
-        diagnostics=diagnostics(
-            queues.memory,
-            max((pipeline_figures.age_s(queue.oldest_pending_at, now_ms) or 0.0 for queue in jobs or []), default=0.0),
-            sum(queue.stale_leases for queue in jobs or []),
-            replies.store,
-            models.values(),
-            iso(now_ms),
-        ),
+        diagnostics=diagnostics_of(snapshot),
         latency=latency(snapshot.requests),
         traversal=api.TraversalReport(pipeline.graph.enabled and pipeline.traversal.enabled),
         feedback=None if status is None else _feedback(pipeline_figures.with_prefix(status.total, FEEDBACK_COUNTER)),
@@ -109,6 +102,9 @@ def _workers(children: Sequence[ChildState], mode: PipelineMode, config: Config)
         "summary": api.WorkerState(working and pipeline.summary.enabled and "extractor" in up),
         "decision": api.WorkerState(working and "decider" in up),
         "retention": api.WorkerState("retention" in up),
+        "maintenance": api.WorkerState(
+            pipeline.autonomous.enabled and not pipeline.autonomous.frozen and "retention" in up
+        ),
         "synthesis": api.WorkerState(pipeline.enabled and pipeline.synthesis.enabled and "extractor" in up),
         "structuralClassify": api.WorkerState(may_write and pipeline.graph.enabled and "extractor" in up),
         "structuralDependency": api.WorkerState(may_write and pipeline.graph.enabled and "writer" in up),

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from signet_actors.features.repairs import rules
+from signet_actors.features.repairs.api import EnterRepair, RecordRepair
 from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
-from signet_actors.gateway.routes.requeue import REQUEUE_ACTION, requeue_jobs, requeue_message
+from signet_actors.gateway.routes.repairs import gated
+from signet_actors.gateway.routes.requeue import requeue_jobs, requeue_message
 from signet_actors.operations import repair as api
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.operations.requeue import RequeueRequest
@@ -13,11 +18,19 @@ from signet_actors.protocol.retention import BackUpNow, BackupState, GetBackups,
 
 
 async def retention_sweep(call: Call[api.SweepRequest]) -> HttpResponse:
-    """Run one sweep of the retention actor, or report why it was skipped."""
+    """Run one sweep of the retention actor, or report why it was skipped. Raises SignetError if the gate refuses it.
+
+    One that left rows for the next sweep does not count for the limits of the gate.
+    """
+    await call.ask_writer_unkeyed(EnterRepair(action=rules.SWEEP, principal=call.principal))
     swept = await call.state.bus.ask_retention(
         SweepNow(confirm_clock=call.request.confirm_clock), trace_id=call.trace_id
     )
-    return HttpResponse(_result(swept))
+    result = _result(swept)
+    if result.success and result.affected and not any(step.more for step in result.steps):
+        record = RecordRepair(action=rules.SWEEP, affected=result.affected, principal=call.principal)
+        await call.ask_writer(record)
+    return HttpResponse(result)
 
 
 async def requeue_dead(call: Call[RequeueRequest]) -> HttpResponse:
@@ -26,7 +39,7 @@ async def requeue_dead(call: Call[RequeueRequest]) -> HttpResponse:
     count = len(done.requeued)
     return HttpResponse(
         api.RepairReply(
-            action=REQUEUE_ACTION,
+            action=rules.REQUEUE,
             success=True,
             affected=count,
             message=requeue_message(done),
@@ -46,7 +59,7 @@ def _result(swept: Swept) -> api.RepairReply:
     if swept.requeued or swept.dead:
         message += f"; {swept.requeued} expired leases requeued, {swept.dead} jobs dead"
     return api.RepairReply(
-        action="retention_sweep",
+        action=rules.SWEEP,
         success=swept.skipped_reason is None,
         affected=affected,
         message=message,
@@ -73,8 +86,8 @@ async def _ask(call: Call[NoFields], question: Request[BackupState]) -> HttpResp
 
 
 ROUTES: tuple[Route, ...] = (
-    *serve(api.SWEEP, retention_sweep),
-    *serve(api.REQUEUE_DEAD, requeue_dead),
+    *serve(api.SWEEP, partial(gated, rules.SWEEP, retention_sweep)),
+    *serve(api.REQUEUE_DEAD, partial(gated, rules.REQUEUE, requeue_dead)),
     *serve(api.BACK_UP, back_up),
     *serve(api.LIST_BACKUPS, backups),
 )

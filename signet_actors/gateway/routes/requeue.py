@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from signet_actors.errors import InvalidRequest
+from signet_actors.features.repairs.rules import REQUEUE as REQUEUE_ACTION
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.operations.requeue import REQUEUE, RequeueReply, RequeueRequest
 from signet_actors.protocol.pipeline import JobsRequeued, RequeueJobs
-
-REQUEUE_ACTION: Final = "requeueDeadJobs"
 
 
 async def requeue(call: Call[RequeueRequest]) -> HttpResponse:

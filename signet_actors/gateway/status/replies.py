@@ -14,10 +14,12 @@ import msgspec
 
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
+from signet_actors.features.diagnostics.api import ChangeFigures, CountChanges, HealthFigures, MeasureHealth
 from signet_actors.protocol.control import UP
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
 from signet_actors.protocol.embeddings import EmbeddingHealth, GetEmbeddingHealth
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus
+from signet_actors.protocol.message import Answered, Request
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
 from signet_actors.protocol.retention import GetRetentionStatus, RetentionStatus
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
@@ -30,18 +32,22 @@ MIN_AGE_MS: Final = 10_000
 _SCRAPE_TIMEOUT_MS: Final = 2_000
 
 R = TypeVar("R")
-Part = Literal["store", "queues", "writer", "retention", "extractor", "decider"]
+StructT = TypeVar("StructT", bound=msgspec.Struct)
+Part = Literal["store", "queues", "health", "changes", "writer", "retention", "extractor", "decider"]
 
 _SCRAPED: Final[tuple[Part, ...]] = ("store", "queues", "extractor", "decider")
+_OF_SEARCHER: Final = ("store", "queues", "health", "changes")
 _OPTIONAL: Final = ("extractor", "decider")
 """Processes that a daemon may run without: one that is not up is not asked."""
 
 
 class Replies(msgspec.Struct):
-    """The replies: ``store`` and ``queues`` are a searcher's counts, the others are by the process that replied."""
+    """The replies: the first four are a searcher's counts, the others are by the process that replied."""
 
     store: StoreStats | None = None
     queues: PipelineStatus | None = None
+    health: HealthFigures | None = None
+    changes: ChangeFigures | None = None
     writer: WriterStatus | None = None
     retention: RetentionStatus | None = None
     extractor: ExtractorStatus | None = None
@@ -91,12 +97,15 @@ class StatusRequests:
     async def ask(
         self, parts: tuple[Part, ...], trace_id: str, notes: list[str], *, timeout_ms: int = TIMEOUT_MS
     ) -> Replies:
-        """Request these parts at the same time; a part without a reply is None, and ``notes`` gets the reason."""
+        """Request these parts at the same time; a part without a reply is None, and ``notes`` gets the reason.
+
+        ``changes`` may be ``MIN_AGE_MS`` old, because they take long to count.
+        """
         received = await asyncio.gather(*(self._ask(part, trace_id, notes, timeout_ms) for part in parts))
         replies = Replies()
         for part, reply in zip(parts, received, strict=True):
             setattr(replies, part, reply)
-            if reply is not None or part in _OPTIONAL:
+            if (reply is not None or part in _OPTIONAL) and reply is not getattr(self.latest, part):
                 setattr(self.latest, part, reply)
                 self._received_ns[part] = self._clock.monotonic_ns()
         return replies
@@ -113,7 +122,9 @@ class StatusRequests:
         return await asyncio.shield(last.reply), last.asked_ms
 
     async def _ask(self, part: Part, trace_id: str, notes: list[str], timeout_ms: int) -> object:
-        actor = "searcher" if part in {"store", "queues"} else part
+        if part == "changes" and self.latest.changes is not None and self.age_ms(part) < MIN_AGE_MS:
+            return self.latest.changes
+        actor = "searcher" if part in _OF_SEARCHER else part
         if part in _OPTIONAL:
             child = next((child for child in self._bus.tree.children if child.role == part), None)
             if child is None or child.state != UP:
@@ -136,6 +147,10 @@ class StatusRequests:
             case "queues":
                 question = GetPipelineStatus(now=iso(self._clock.wall_ms()))
                 return _body(bus.ask_searcher(question, trace_id=trace_id, timeout_ms=timeout_ms))
+            case "health":
+                return self._figures(MeasureHealth(iso(self._clock.wall_ms())), HealthFigures, trace_id, timeout_ms)
+            case "changes":
+                return self._figures(CountChanges(iso(self._clock.wall_ms())), ChangeFigures, trace_id, timeout_ms)
             case "writer":
                 return bus.ask_writer(GetWriterStatus(), trace_id=trace_id, timeout_ms=timeout_ms)
             case "retention":
@@ -144,6 +159,11 @@ class StatusRequests:
                 return bus.ask_extractor(GetExtractorStatus(), trace_id=trace_id, timeout_ms=timeout_ms)
             case "decider":
                 return bus.ask_decider(GetDeciderStatus(), trace_id=trace_id, timeout_ms=timeout_ms)
+
+    async def _figures(
+        self, question: Request[Answered], figures: type[StructT], trace_id: str, timeout_ms: int
+    ) -> StructT:
+        return (await _body(self._bus.ask_searcher(question, trace_id=trace_id, timeout_ms=timeout_ms))).read(figures)
 
 
 async def _body(reply: Awaitable[tuple[R, object]]) -> R:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from signet_actors.domain.jobs import STALE_LEASE_MS
-from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.protocol.pipeline_queries import (
     GetPipelineStatus,
     KindQueue,
@@ -26,7 +24,7 @@ def status(snapshot: Snapshot, query: GetPipelineStatus) -> PipelineStatus:
     counters = pipeline.counters(snapshot, today)
     runs, undone, last_run_at = pipeline.run_totals(snapshot)
     return PipelineStatus(
-        queues=_queues(snapshot, query.now),
+        queues=_queues(snapshot),
         dead_causes=jobs.causes_of_dead(snapshot, MOST_CAUSES),
         runs=runs,
         runs_undone=undone,
@@ -38,16 +36,13 @@ def status(snapshot: Snapshot, query: GetPipelineStatus) -> PipelineStatus:
     )
 
 
-def _queues(snapshot: Snapshot, now: str) -> list[KindQueue]:
+def _queues(snapshot: Snapshot) -> list[KindQueue]:
     figures: dict[str, dict[str, Any]] = {}
     times = {"delayed": "next_due_at", "leased": "oldest_lease_at"}
     for state, kind, number, time in jobs.queues(snapshot):
         figures.setdefault(kind, {})[state] = number
         if state in times:
             figures[kind][times[state]] = time
-    stale_before = iso((epoch_ms(now) or 0) - STALE_LEASE_MS)
-    for kind, number in jobs.stale_leases(snapshot, stale_before):
-        figures[kind]["stale_leases"] = number
     for kind, created_at in jobs.oldest_pending_by_kind(snapshot):
         figures[kind]["oldest_pending_at"] = created_at
     return [KindQueue(kind, **found) for kind, found in sorted(figures.items())]

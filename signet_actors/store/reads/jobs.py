@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from signet_actors.operations.pipeline import DeadReport, JobReply
-from signet_actors.store.engine import Snapshot
+from signet_actors.store.engine import Reads, Snapshot
 
 _BY_ID = (
     "SELECT payload, id, memory_id, document_id, job_type, status, attempts, attempts, max_attempts, NULL, error, NULL,"
@@ -34,9 +34,7 @@ _QUEUES: Final = (
     ("completed", "SELECT job_type, count(*), NULL FROM memory_jobs WHERE status = 'completed' GROUP BY 1"),
     ("dead", "SELECT job_type, count(*), NULL FROM memory_jobs WHERE status = 'dead' GROUP BY 1"),
 )
-_STALE_LEASES = (
-    "SELECT job_type, count(*) FROM memory_jobs WHERE status = 'leased' AND leased_at < :leased_before GROUP BY 1"
-)
+_STALE_LEASES = "SELECT count(*) FROM memory_jobs WHERE status = 'leased' AND leased_at < :leased_before"
 _OLDEST_PENDING = """
     SELECT min(j.created_at) FROM memory_jobs j JOIN
         (SELECT min(seq) AS seq FROM memory_jobs WHERE status = 'pending' GROUP BY job_type) o ON o.seq = j.seq
@@ -75,25 +73,25 @@ def count_by_state(snapshot: Snapshot) -> dict[str, int]:
     return {state: count for state, count in counts.items() if count}
 
 
-def oldest_pending(snapshot: Snapshot) -> str | None:
+def oldest_pending(reads: Reads) -> str | None:
     """Return when the oldest pending job was created, None if none is pending."""
-    created_at: str | None = snapshot.value(_OLDEST_PENDING)
+    created_at: str | None = reads.value(_OLDEST_PENDING)
     return created_at
 
 
-def queues(snapshot: Snapshot) -> Iterator[tuple[str, str, int, str | None]]:
+def queues(reads: Reads) -> Iterator[tuple[str, str, int, str | None]]:
     """Yield ``(state, kind of job, count, time)``: of delayed jobs the next due time, of leased ones the oldest lease.
 
     Delayed jobs are also among the pending ones.
     """
     for state, sql in _QUEUES:
-        for kind, count, time in snapshot.rows(sql):
+        for kind, count, time in reads.rows(sql):
             yield state, kind, count, time
 
 
-def stale_leases(snapshot: Snapshot, leased_before: str) -> list[tuple[str, int]]:
-    """Return ``(kind of job, count)`` of the jobs whose lease began before this time."""
-    return [(kind, count) for kind, count in snapshot.rows(_STALE_LEASES, {"leased_before": leased_before})]
+def stale_leases(reads: Reads, leased_before: str) -> int:
+    """Return the number of jobs whose lease began before this time."""
+    return int(reads.value(_STALE_LEASES, {"leased_before": leased_before}))
 
 
 def oldest_pending_by_kind(snapshot: Snapshot) -> list[tuple[str, str]]:

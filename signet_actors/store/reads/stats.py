@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from signet_actors.domain.graph.names import CHUNK_GROUP
-from signet_actors.store.engine import Reads, Snapshot
+from signet_actors.store.engine import Reads
 
 _TOMBSTONES = "SELECT count(*) FROM memories WHERE is_deleted = 1"
 _EMBEDDINGS = "SELECT count(*) FROM embeddings"
@@ -18,27 +18,27 @@ _LIVE_IDS = "SELECT id FROM memories WHERE is_deleted = 0"
 _LAST_MEMORY = "SELECT coalesce(max(seq), 0) FROM memories"
 
 
-def tombstone_count(snapshot: Snapshot) -> int:
+def tombstone_count(view: Reads) -> int:
     """Return the number of deleted memories whose rows are still stored."""
-    return int(snapshot.value(_TOMBSTONES))
+    return int(view.value(_TOMBSTONES))
 
 
-def embedding_count(snapshot: Snapshot) -> int:
+def embedding_count(view: Reads) -> int:
     """Return the number of stored vectors, also of former contents."""
-    return int(snapshot.value(_EMBEDDINGS))
+    return int(view.value(_EMBEDDINGS))
 
 
-def entity_count(snapshot: Snapshot) -> int:
+def entity_count(view: Reads) -> int:
     """Return the number of entities of the knowledge graph that live memories mention or that are pinned."""
-    return int(snapshot.value(_ENTITIES))
+    return int(view.value(_ENTITIES))
 
 
-def agent_count(snapshot: Snapshot) -> int:
-    return int(snapshot.value(_AGENTS))
+def agent_count(view: Reads) -> int:
+    return int(view.value(_AGENTS))
 
 
-def session_count(snapshot: Snapshot) -> int:
-    return int(snapshot.value(_SESSIONS))
+def session_count(view: Reads) -> int:
+    return int(view.value(_SESSIONS))
 
 
 def live_memories(view: Reads) -> int:

@@ -105,6 +105,9 @@ class SqliteTransaction(SqliteReads):
     def create_vector_index(self, number: int, dimensions: int) -> Insert:
         return Insert(create_vec_table(self._connection, number, dimensions), _INDEX_COLUMNS)
 
+    def rebuild_text_index(self) -> None:
+        self.execute_long("INSERT INTO memories_fts (memories_fts) VALUES ('rebuild')")
+
     def unindex_vector(self, model: str, dimensions: int, seq: int) -> None:
         table = vec_table(self._connection, model, dimensions)
         if table is not None:

@@ -19,17 +19,16 @@ from signet_actors.config.embedding_models import configured_space, makes_token_
 from signet_actors.config.schema import Config
 from signet_actors.domain import jobs as domain_jobs
 from signet_actors.domain.memories import AGGREGATE, DERIVED
-from signet_actors.domain.timestamps import epoch_ms, iso
-from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.domain.timestamps import iso
+from signet_actors.features.repairs import writes as repairs
+from signet_actors.features.repairs.rules import REQUEUE
 from signet_actors.operations.requeue import NotRequeued
 from signet_actors.protocol.leases import LeasesReaped, ReapLeases
 from signet_actors.protocol.pipeline import JobsReconciled, JobsRequeued, ReconcileJobs, RequeueJobs
 from signet_actors.store.command_context import CommandContext
-from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.jobs import JobRow, LostLease, Subject
-from signet_actors.writer.commands import history
 
 LAST_WORKER_EXITED = "the worker process exited during the last attempt"
 WORKER_EXITED = "the worker process exited"
@@ -40,10 +39,6 @@ ERASED = "the memory was erased"
 _OF_MEMORIES = frozenset(kind.name for kind in domain_jobs.JOB_KINDS if kind.of_memory)
 _MAX_REQUEUED = 500
 _AFTER_SETTLED_MS = 500
-_SYSTEM: Final = "system"
-"""The ``memory_id`` of history events that concern no particular memory."""
-_REQUEUE_DEAD: Final = "requeueDeadJobs"
-_HOUR_MS: Final = 3_600_000
 
 
 def required_kinds(
@@ -215,10 +210,9 @@ def erase_texts(context: CommandContext, memory_id: str) -> None:
 def requeue(context: CommandContext, command: RequeueJobs) -> JobsRequeued:
     """Give dead jobs all their attempts again, as far as permitted; see ``RequeueJobs``.
 
-    Raises ``SignetError`` (``rate_limited``) if the last requeue was too recent, or there were too many within an hour.
+    Raises ``SignetError`` (``forbidden``, ``rate_limited``) if the gate of the repairs refuses it.
     """
-    limits = context.config.memory.pipeline_v2.repair
-    _enforce_rate(context, limits.requeue_cooldown_ms, limits.requeue_hourly_budget)
+    repairs.enter(context, REQUEUE, command.principal)
     limit = min(command.limit, _MAX_REQUEUED)
     if command.ids:
         # A job whose memory the caller may not read is answered like one that does not exist.
@@ -239,8 +233,7 @@ def requeue(context: CommandContext, command: RequeueJobs) -> JobsRequeued:
         on_job_end(context, kind, memory_id, None, state)
         answer.requeued.append(job_id)
     if answer.requeued:
-        details = {"repair": _REQUEUE_DEAD, "affected": len(answer.requeued)}
-        history.record(context, _SYSTEM, "none", command.principal, reason=_REQUEUE_DEAD, metadata=details)
+        repairs.record(context, REQUEUE, len(answer.requeued), command.principal)
     return answer
 
 
@@ -296,26 +289,3 @@ def _already_attempted(context: CommandContext, kind: str, subject: Subject, spa
     if ended and kind == domain_jobs.EXTRACT:
         memory_rows.set_extraction_status(context.tx, subject.seq, "failed")
     return ended
-
-
-def _enforce_rate(context: CommandContext, cooldown_ms: int, hourly_budget: int) -> None:
-    """Raise ``SignetError`` (``rate_limited``), with the time to wait, unless dead jobs may be requeued now.
-
-    The limit is computed from history events, which are written in the transaction of a requeue, so no restart or crash
-    forgets one. A retry with its ``Idempotency-Key`` gets the first reply and does not count.
-
-    Source: architecture.txt "Repair Actions"; memory-pipeline.txt "Configuration Reference" (``repair``);
-    docs/compatibility.md "Repair gate".
-    Departs: only a repair that changed something counts, and ``autonomous.frozen`` does not stop a person.
-    """
-    moments = history_rows.times_of(context.tx, _SYSTEM, _REQUEUE_DEAD, hourly_budget)
-    ages = [context.now_ms - (epoch_ms(moment) or 0) for moment in moments]
-    ages = [age for age in ages if 0 <= age < _HOUR_MS]  # a negative age: the clock was set back
-    if ages and ages[0] < cooldown_ms:
-        why, wait_ms = f"less than {cooldown_ms / 1000:g} s ago", cooldown_ms - ages[0]
-    elif len(ages) >= hourly_budget:
-        why, wait_ms = f"{hourly_budget} times within an hour", _HOUR_MS - ages[-1]
-    else:
-        return
-    detail = f"{_REQUEUE_DEAD} ran {why}; nothing was applied"
-    raise SignetError(detail, code=ErrorCode.RATE_LIMITED, retry_after_ms=wait_ms)

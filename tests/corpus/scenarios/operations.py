@@ -144,6 +144,16 @@ STEPS = (
         view=lambda body: shape({"events": body["events"]}),
     ),
     get("verify the log of it", "/api/audit/verify", view=shape),
+    get("the health", "/api/diagnostics", view=shape),
+    get("the health of the queue", "/api/diagnostics/queue", view=shape),
+    get("the health of an unknown domain", "/api/diagnostics/weather"),
+    get("what repairs would do", "/api/repair", view=shape),
+    get("memories without a vector", "/api/repair/embedding-gaps", view=shape),
+    post("release leases", "/api/repair/release-leases", {}, view=shape),
+    post("check the text index", "/api/repair/check-fts", {"repair": True}, view=shape),
+    post("check it with a wrong switch", "/api/repair/check-fts", {"repair": "yes"}),
+    post("embed again", "/api/repair/re-embed", {}, view=shape),
+    post("delete vectors of no memory", "/api/repair/clean-orphans", {}, view=shape),
 )
 
 FROZEN_CONFIG = """

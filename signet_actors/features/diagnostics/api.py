@@ -1,0 +1,81 @@
+"""Health of the daemon, as a whole and by domain. Source: docs/compatibility.md "Diagnostics and pipeline status"."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.diagnostics import DiagnosticsReport
+from signet_actors.operations.operation import Operation
+from signet_actors.operations.problem import PROBLEMS, Problem
+from signet_actors.operations.request_fields import NoFields
+from signet_actors.protocol.message import Answered, Request
+
+
+class HealthFigures(msgspec.Struct, frozen=True):
+    """Counts over the whole store.
+
+    ``depth``, ``completed`` and ``dead`` are of the jobs of memories, ``oldest_s`` and ``stale_leases`` of all jobs.
+    """
+
+    depth: int
+    completed: int
+    dead: int
+    oldest_s: float
+    stale_leases: int
+    memories: int
+    tombstones: int
+    embeddings: int
+    text_rows: int
+
+
+class MeasureHealth(Request[Answered], frozen=True, tag="diagnostics.measure"):
+    """Ask for ``HealthFigures`` at ``now``, the caller's wall clock (ISO). Cheap enough for every second."""
+
+    now: str
+
+
+class ChangeFigures(msgspec.Struct, frozen=True):
+    """Memories that were recovered and deleted within seven days, and those with the same content as another."""
+
+    recovers: int
+    deletes: int
+    clusters: int
+    duplicates: int
+    memories: int
+
+
+class CountChanges(Request[Answered], frozen=True, tag="diagnostics.count_changes"):
+    """Ask for ``ChangeFigures`` at ``now``. It reads the hash of every memory: the gateway keeps the reply a while."""
+
+    now: str
+
+
+REPORT: Final[Operation[NoFields, DiagnosticsReport]] = Operation(
+    name="diagnostics.get",
+    summary="Health of the daemon: queue, storage, index, model calls, changes",
+    tag="Pipeline",
+    method="GET",
+    paths=("/api/diagnostics",),
+    request=NoFields,
+    replies={200: DiagnosticsReport},
+    permission=Permission.DIAGNOSTICS,
+    served_by="searcher",
+    description="A part that could not be measured within a second is null and does not count.",
+)
+DOMAIN: Final[Operation[NoFields, dict[str, Any]]] = Operation(
+    name="diagnostics.domain",
+    summary="Health of one domain",
+    tag="Pipeline",
+    method="GET",
+    paths=("/api/diagnostics/{domain}",),
+    request=NoFields,
+    example={"domain": "queue"},
+    replies={200: dict[str, Any], 503: Problem, **PROBLEMS},
+    permission=Permission.DIAGNOSTICS,
+    served_by="searcher",
+    description="The domain's member of `GET /api/diagnostics`; 503 if it could not be measured.",
+)
+OPERATIONS: Final = (REPORT, DOMAIN)
