@@ -42,6 +42,7 @@ _RATE: Final = "recallLlm"
 _NOT_SAVED: Final = AnswerSaved()
 _INSTRUCTS: Final = "the answer is not saved, because it looks like an instruction to an agent"
 _FROZEN: Final = "the answer is not saved, because mutations are frozen"
+_FOREIGN: Final = "the answer is not saved, because a memory that it was made from belongs to another agent"
 _CHANGED: Final = "the answer is not saved, because a memory that it was made from was changed or forgotten meanwhile"
 
 
@@ -178,7 +179,7 @@ class AggregateRecall:
             call.warnings.append(f"the answer may not be saved: {error.detail}")
             return _NOT_SAVED
         if saved.id is None:
-            call.warnings.append(_CHANGED)
+            call.warnings.append(_FOREIGN if saved.foreign else _CHANGED)
         return saved
 
     def _complete(
@@ -201,7 +202,7 @@ class AggregateRecall:
             who=AGGREGATE,
             project=rules.shared_project([row.project for row in evidence]),
             scope=call.read.scope,
-            visibility=rules.visibility_of(call.agent_id, [(row.agent_id, row.visibility) for row in evidence]),
+            visibility=rules.visibility_of(row.visibility for row in evidence),
             created_at=iso(self._state.clock.wall_ms()),
             source_type=AGGREGATE,
         )

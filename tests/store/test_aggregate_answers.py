@@ -66,7 +66,6 @@ def recover(room: PipelineHarness, memory_id: str | None) -> Any:
     [
         ([{}, {}], {}, ("global", None, None)),
         ([{}, {"visibility": "private"}], {}, ("private", None, None)),
-        ([{}, {"agent_id": "wide"}], {}, ("private", None, None)),
         ([{"project": "/p"}, {"project": "/p"}], {}, ("global", "/p", None)),
         ([{"project": "/p"}, {"project": "p"}], {}, ("global", None, None)),
         ([{"project": "/p"}, {}], {}, ("global", None, None)),
@@ -185,11 +184,7 @@ def test_an_answer_is_live_only_while_all_its_sources_are(room: PipelineHarness)
     assert recover(room, saved.id).status == "recovered"
 
 
-def test_an_answer_of_another_agent_goes_and_comes_back_unnamed(room: PipelineHarness) -> None:
-    source = room.remember("one", agent_id="wide")
-    saved = save(room, source)
-    assert column(room, saved.id, "agent_id") == "default"
-    gone = room.ask(ForgetMemory(source.id, "x", Principal(), read=ReadScope("wide")))
-    assert (gone.facts, column(room, saved.id, "is_deleted")) == ([], 1)
-    back = room.ask(RecoverMemory(source.id, "x", Principal(), read=ReadScope("wide")))
-    assert (back.facts, column(room, saved.id, "is_deleted")) == ([], 0)
+def test_nothing_is_stored_that_is_made_of_a_memory_of_another_agent(room: PipelineHarness) -> None:
+    saved = save(room, room.remember("mine"), room.remember("theirs", agent_id="wide"))
+    assert (saved.id, saved.foreign) == (None, True)
+    assert room.value("SELECT count(*) FROM memories") == 2

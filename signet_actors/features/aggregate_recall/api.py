@@ -27,12 +27,16 @@ class AnswerSource(msgspec.Struct, frozen=True):
 
 
 class AnswerSaved(msgspec.Struct, frozen=True):
-    """The answer that is stored, which may be an earlier one; ``id`` None: a source was changed or forgotten."""
+    """The answer that is stored, which may be an earlier one; ``id`` None: it is not stored.
+
+    ``foreign``: because a source is of another agent; else because one was changed or forgotten.
+    """
 
     id: str | None = None
     content: str = ""
     deduped: bool = False
     source_ids: list[str] = []
+    foreign: bool = False
 
 
 class SaveAnswer(KeyedRequest[Answered], frozen=True, kw_only=True, tag="aggregate_recall.save"):

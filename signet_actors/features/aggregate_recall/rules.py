@@ -68,9 +68,9 @@ def idempotency_key(agent_id: str, query: str, project: str | None, budget: str,
     return f"aggregate:{hashlib.sha256(msgspec.json.encode(parts)).hexdigest()}"
 
 
-def visibility_of(agent_id: str, sources: Iterable[tuple[str, str]]) -> str:
-    """Return ``global`` if all sources, given by agent and visibility, are global memories of the agent."""
-    return "global" if all(source == (agent_id, "global") for source in sources) else "private"
+def visibility_of(sources: Iterable[str]) -> str:
+    """Return ``global`` if all sources, given by their visibility, are global memories."""
+    return "global" if set(sources) == {"global"} else "private"
 
 
 def shared_project(projects: Sequence[str | None]) -> str | None:

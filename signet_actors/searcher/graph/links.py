@@ -50,7 +50,7 @@ class Links:
 
     def put(self, owner: int, rows: Rows) -> None:
         """Replace all links of ``owner``."""
-        if not len(rows) and owner not in self._recent and not len(self.of(owner)):
+        if not len(rows) and owner not in self._recent and not len(self.of(owner)) and not self._added:
             return
         for target in self._recent.get(owner, rows[:0])["target"].tolist():
             self._recent_to[target].pop(owner, None)
@@ -58,7 +58,7 @@ class Links:
         self._recent[owner] = rows
         for target in rows["target"].tolist():
             self._recent_to.setdefault(target, {})[owner] = None
-        if len(self._recent) > max(_MOST_RECENT, len(self._rows) // _SHARE_RECENT):
+        if len(self._recent) > max(_MOST_RECENT, len(self._rows) // _SHARE_RECENT) and not self._added:
             self._merge()
 
     def _merge(self) -> None:

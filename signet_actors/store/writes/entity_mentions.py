@@ -10,7 +10,7 @@ from typing import Final
 
 from signet_actors.domain.graph.names import CHUNK_GROUP
 from signet_actors.store.engine import WriteTransaction
-from signet_actors.store.writes.graph import refresh_relation
+from signet_actors.store.writes.graph import count_statement
 
 _OF_MEMORY: Final = "SELECT x.entity_id FROM memory_entity_mentions x WHERE x.memory_id = :memory_id"
 _IS_GROUP: Final = f"SELECT 1 FROM entities e WHERE e.id = :id AND e.entity_type = '{CHUNK_GROUP}'"
@@ -37,7 +37,7 @@ _DELETE_UNMENTIONED: Final = (
     " AND NOT EXISTS (SELECT 1 FROM entities o WHERE o.merged_into = :id)"
 )
 _MERGED_INTO: Final = "SELECT e.merged_into FROM entities e WHERE e.id = :id"
-_RELATIONS: Final = "SELECT s.relation_id FROM memory_relation_mentions s WHERE s.memory_id = :memory_id"
+_RELATIONS: Final = "SELECT s.relation_id, s.confidence FROM memory_relation_mentions s WHERE s.memory_id = :memory_id"
 _DELETE_RELATIONS: Final = "DELETE FROM memory_relation_mentions WHERE memory_id = :memory_id"
 _ASPECTS: Final = (
     "SELECT DISTINCT a.aspect_id FROM entity_attributes a WHERE a.memory_id = :memory_id AND a.aspect_id <> ''"
@@ -75,8 +75,8 @@ def count_live(tx: WriteTransaction, memory_id: str, now: str, new_id: Callable[
     tx.execute(_COUNT, {"memory_id": memory_id, "change": 1 if live else -1})
     status = "active" if live else "superseded"
     tx.execute(_PROPAGATE, {"memory_id": memory_id, "status": status, "now": now})
-    for (relation,) in tx.rows(_RELATIONS, {"memory_id": memory_id}):
-        refresh_relation(tx, relation, now, new_id)
+    for relation, confidence in tx.rows(_RELATIONS, {"memory_id": memory_id}):
+        count_statement(tx, relation, confidence, 1 if live else -1, now, new_id)
 
 
 def entities_of(tx: WriteTransaction, memory_id: str) -> list[str]:
@@ -86,7 +86,7 @@ def entities_of(tx: WriteTransaction, memory_id: str) -> list[str]:
 
 def relations_of(tx: WriteTransaction, memory_id: str) -> list[str]:
     """Return the ids of the relations that the memory states."""
-    return [relation for (relation,) in tx.rows(_RELATIONS, {"memory_id": memory_id})]
+    return [relation for relation, _ in tx.rows(_RELATIONS, {"memory_id": memory_id})]
 
 
 def attributes_of(tx: WriteTransaction, memory_id: str) -> list[str]:
@@ -110,15 +110,19 @@ def take_back(
     relations: Sequence[str],
     now: str,
     new_id: Callable[[], str],
+    *,
+    live: bool,
 ) -> None:
-    """Delete these relations and mentions of a live memory, but no mention of an entity about which it says more."""
-    for relation in relations:
+    """Delete these relations and mentions of a memory, but no mention of an entity about which it says more."""
+    stated = dict(tx.rows(_RELATIONS, {"memory_id": memory_id}))
+    for relation in stated.keys() & set(relations):
         tx.execute(_DELETE_RELATION, {"memory_id": memory_id, "relation_id": relation})
-        refresh_relation(tx, relation, now, new_id)
+        count_statement(tx, relation, stated[relation], -1 if live else 0, now, new_id)
     for entity in entities:
         tx.execute(_DELETE_BARE, {"memory_id": memory_id, "entity_id": entity})
         if tx.changes():
-            tx.execute(_COUNT_DOWN, {"id": entity})
+            if live:
+                tx.execute(_COUNT_DOWN, {"id": entity})
             _delete_unmentioned(tx, entity)
 
 
@@ -138,7 +142,7 @@ def remove(
         entities = [entity for entity in entities if not tx.value(_IS_GROUP, {"id": entity})]
     tx.execute(_DELETE_RELATIONS, {"memory_id": memory_id})
     for relation in relations:
-        refresh_relation(tx, relation, now, new_id)
+        count_statement(tx, relation, 0.0, 0, now, new_id)
     tx.execute(_DELETE_ATTRIBUTES, {"memory_id": memory_id})
     for aspect in aspects:
         tx.execute(_DELETE_ASPECT, {"id": aspect})

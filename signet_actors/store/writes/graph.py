@@ -118,16 +118,14 @@ _STATE_RELATION: Final = (
     "INSERT INTO memory_relation_mentions (memory_id, relation_id, confidence, created_at)"
     " VALUES (:memory_id, :relation_id, :confidence, :now) ON CONFLICT (memory_id, relation_id) DO NOTHING"
 )
-_STATED: Final = (
-    "SELECT count(*), coalesce(sum(x.live), 0), coalesce(avg(CASE WHEN x.live = 1 THEN x.confidence END), 0.0) FROM"
-    f" (SELECT s.confidence, {_IS_LIVE.format('s.memory_id')} AS live FROM memory_relation_mentions s"
-    " WHERE s.relation_id = :id) x"
-)
+_IS_STATED: Final = "SELECT 1 FROM memory_relation_mentions s WHERE s.relation_id = :id LIMIT 1"
 _SET_RELATION: Final = (
     "UPDATE relations SET mentions = :mentions, confidence = :confidence, updated_at = :now WHERE id = :id"
 )
 _DELETE_RELATION: Final = "DELETE FROM relations WHERE id = :id"
-_ENDS: Final = "SELECT r.source_entity_id, r.target_entity_id FROM relations r WHERE r.id = :id"
+_COUNTED: Final = (
+    "SELECT r.source_entity_id, r.target_entity_id, r.mentions, r.confidence FROM relations r WHERE r.id = :id"
+)
 _BETWEEN: Final = (
     "SELECT r.relation_type, r.confidence, r.mentions FROM relations r"
     " WHERE r.source_entity_id = :source AND r.target_entity_id = :target AND r.mentions > 0"
@@ -270,22 +268,28 @@ def state_relation(
         tx.execute(_INSERT_RELATION, {**between, "id": relation_id, "now": now})
     stated = {"memory_id": memory_id, "relation_id": relation_id, "confidence": confidence, "now": now}
     tx.execute(_STATE_RELATION, stated)
-    refresh_relation(tx, relation_id, now, new_id)
+    if tx.changes():
+        count_statement(tx, relation_id, confidence, 1, now, new_id)
 
 
-def refresh_relation(tx: WriteTransaction, relation_id: str, now: str, new_id: Callable[[], str]) -> None:
-    """Set the relation's count and mean confidence by its live memories, and the dependencies that it implies.
+def count_statement(
+    tx: WriteTransaction, relation_id: str, confidence: float, change: int, now: str, new_id: Callable[[], str]
+) -> None:
+    """Count a statement of the relation that a memory makes (1), or makes no more (-1), or that is not there (0).
 
-    A relation that no memory states, live or deleted, is deleted.
+    The relation has the mean confidence of those that count, and implies dependencies by it. One that no memory states,
+    live or deleted, is deleted.
     """
-    ends = tx.one(_ENDS, {"id": relation_id})
-    if ends is None:
+    row = tx.one(_COUNTED, {"id": relation_id})
+    if row is None:
         return
-    stated, mentions, confidence = tx.one(_STATED, {"id": relation_id}) or (0, 0, 0.0)
-    if stated:
-        tx.execute(_SET_RELATION, {"id": relation_id, "mentions": mentions, "confidence": confidence, "now": now})
-    else:
+    *ends, counted, mean = row
+    mentions = max(0, counted + change)
+    if not mentions and not tx.value(_IS_STATED, {"id": relation_id}):
         tx.execute(_DELETE_RELATION, {"id": relation_id})
+    elif change:
+        mean = min(1.0, max(0.0, (mean * counted + change * confidence) / mentions)) if mentions else 0.0
+        tx.execute(_SET_RELATION, {"id": relation_id, "mentions": mentions, "confidence": mean, "now": now})
     between = {"source": ends[0], "target": ends[1]}
     strengths: dict[str, float] = {}
     for relation, mean, count in tx.rows(_BETWEEN, between):

@@ -24,17 +24,19 @@ def save(context: CommandContext, command: SaveAnswer) -> AnswerSaved:
     """Store the answer, or return the one that it duplicates; nothing if a source is not what the model was shown.
 
     A caller that may not read one of its sources must not read it either. So it has their project, its scope is that of
-    the request, and it is private if a source is, or is of another agent. ``who`` is nobody, except for a token that
-    reads the memories of one user alone.
+    the request, and it is private if a source is. ``who`` is nobody, except for a token that reads the memories of one
+    user alone. Nothing is stored that is made of memories of another agent, because these can be withdrawn later.
     """
     found = [(source, answers.source_row(context.tx, source, command.read)) for source in command.sources]
     sources = [(source, row) for source, row in found if row is not None]
     if len(sources) < len(found) or not sources:
         return AnswerSaved()
     rows = [row for _, row in sources]
+    if any(row.agent_id != command.memory.agent_id for row in rows):
+        return AnswerSaved(foreign=True)
     memory = msgspec.structs.replace(
         command.memory,
-        visibility=visibility_of(command.memory.agent_id, [(row.agent_id, row.visibility) for row in rows]),
+        visibility=visibility_of(row.visibility for row in rows),
         project=shared_project([row.project for row in rows]),
         scope=command.read.scope,
         who=command.read.user or AGGREGATE,
@@ -51,7 +53,7 @@ def save(context: CommandContext, command: SaveAnswer) -> AnswerSaved:
 
 
 def forget_made_of(context: CommandContext, source: StoredRow, principal: Principal, reason: str) -> list[str]:
-    """Forget the answers that were made from the memory, also pinned ones; return those of the memory's agent."""
+    """Forget the answers that were made from the memory, also pinned ones; return their ids."""
     forgotten: list[str] = []
     for answer_id in answers.answers_of(context.tx, source.id):
         row = memory_rows.by_id(context.tx, answer_id)
@@ -59,7 +61,7 @@ def forget_made_of(context: CommandContext, source: StoredRow, principal: Princi
             continue
         context.heartbeat()
         deletion.soft_delete(context, row, principal, reason)
-        forgotten += [answer_id] if row.agent_id == source.agent_id else []
+        forgotten.append(answer_id)
     return forgotten
 
 

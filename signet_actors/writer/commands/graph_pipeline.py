@@ -205,7 +205,15 @@ def take_back(context: CommandContext, job_id: str, source: StoredRow) -> None:
         return
     groups = groups_of_memory(context.tx, source.id)
     entity_mentions.remove_attributes(context.tx, source.id, added.attributes)
-    entity_mentions.take_back(context.tx, source.id, added.mentions, added.relations, context.now, context.new_id)
+    entity_mentions.take_back(
+        context.tx,
+        source.id,
+        added.mentions,
+        added.relations,
+        context.now,
+        context.new_id,
+        live=not source.is_deleted,
+    )
     for group in groups:
         supersession.settle(context, group)
 
