@@ -22,7 +22,7 @@ from signet_actors.providers.llm.guarded import (
     Reservation,
 )
 from signet_actors.providers.llm.ollama import OllamaProvider
-from signet_actors.providers.llm.provider import Availability, Generated
+from signet_actors.providers.llm.provider import Availability, Generated, Reported
 from tests.support.bus_client_harness import soon
 from tests.support.scripted_provider import Act, Fault, ScriptedProvider
 
@@ -316,7 +316,7 @@ def test_a_call_beyond_the_daily_budget_is_not_sent(server: ScriptedProvider, cl
     assert len(server.asked) == 1
 
 
-ANSWERED = Generated('{"facts": [], "entities": []}', 11, 7, 0)
+ANSWERED = Generated('{"facts": [], "entities": []}', 11, 7, 0, reported=Reported(11, 7))
 ESTIMATE = Generated("", 100, 50, estimated=True)
 
 
