@@ -153,13 +153,13 @@ CLEAN: Final = _repair(
     BatchRequest,
     example={"limit": 100},
 )
-GAPS: Final[Operation[NoFields, GapsReply]] = Operation(
+GAPS: Final[Operation[OwnAgent, GapsReply]] = Operation(
     name="repair.embedding_gaps",
     summary="Count memories without a vector",
     tag="repair",
     method="GET",
     paths=("/api/repair/embedding-gaps",),
-    request=NoFields,
+    request=OwnAgent,
     replies={200: GapsReply, 403: Problem, **PROBLEMS},
     permission=Permission.DIAGNOSTICS,
     served_by="searcher",
