@@ -18,10 +18,12 @@ from signet_actors.config.pipeline_schema import MemoryConfig, PipelineV2Config
 from signet_actors.config.schema import Config, GatewayConfig
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ErrorCode, InvalidRequest, NotFound, SignetError, StorageFull, Unavailable
+from signet_actors.features.repairs.api import EnterRepair, RepairAdmitted
 from signet_actors.gateway.auth.signing_key import KEY_BYTES, signing_key
 from signet_actors.gateway.http.route import Call, HttpResponse, Route
 from signet_actors.gateway.routes import ROUTES, config_files
 from signet_actors.protocol.control import UP, ChildState
+from signet_actors.protocol.message import Answered
 from signet_actors.protocol.retention import SweepNow, Swept
 from signet_actors.protocol.searcher import GetStoreStats
 from tests.support.bus_harness import eventually
@@ -325,6 +327,7 @@ def test_status_is_answered_when_every_other_process_is_down(tmp_path: Path) -> 
 
 def test_a_skipped_sweep_reports_why(tmp_path: Path) -> None:
     bus = ScriptedBus()
+    bus.answers[EnterRepair] = Answered(msgspec.json.encode(RepairAdmitted("retention_sweep")))
     bus.answers[SweepNow] = Swept([], 0, 0, "the clock jumped")
     with RunningEdge(ROUTES, tmp_path, bus=bus) as edge:
         body = edge.request("POST", "/api/repair/retention-sweep").body
