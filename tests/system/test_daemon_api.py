@@ -34,6 +34,12 @@ MUTATING = [
     ("POST", "/api/memory/review-queue/{id}/approve", {}),
     ("POST", "/api/pipeline/runs/{run}/undo", {}),
     ("POST", "/api/repair/retention-sweep", None),
+    ("POST", "/api/knowledge/entities/{id}/pin", None),
+    ("DELETE", "/api/knowledge/entities/{id}/pin", None),
+    ("POST", "/api/knowledge/entities/{id}/suppress", {}),
+    ("DELETE", "/api/knowledge/entities/{id}/suppress", None),
+    ("POST", "/api/knowledge/entities/{id}/merge", {"into": "other"}),
+    ("POST", "/api/knowledge/entities/{id}/unmerge", None),
 ]
 
 
