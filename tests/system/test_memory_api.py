@@ -296,7 +296,7 @@ def test_a_body_that_is_no_json_object_is_refused(room: Client, route: str, raw:
 
 
 def test_unknown_fields_are_ignored(room: Client) -> None:
-    assert room.remember("Known and unknown fields", mode="auto", structured=None, extra={"a": 1})["deduped"] is False
+    assert room.remember("Known and unknown fields", mode="auto", extra={"a": 1})["deduped"] is False
 
 
 def test_content_over_a_million_bytes_is_too_large(room: Client) -> None:

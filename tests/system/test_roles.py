@@ -51,7 +51,7 @@ def callers(team: Team) -> dict[str, tuple[Client, set[str], set[str]]]:
 
 def send(client: Client, operation: Operation, path: str) -> Answer:
     """Ask for the operation without having it do anything: a body that is no JSON is refused after who may call."""
-    target = path.format(**dict.fromkeys(("id", "key", "run", "file", "aspect"), "unknown-1"))
+    target = path.format(domain="queue", **dict.fromkeys(("id", "key", "run", "file", "aspect"), "unknown-1"))
     accept = {"Accept": "application/json, text/event-stream"}
     return client.request(operation.method, target, None if operation.method == "GET" else b"{", accept)
 

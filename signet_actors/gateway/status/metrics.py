@@ -115,6 +115,8 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
         ("index_pending", "searcher_index_pending", "Memories that are not completely indexed yet"),
         # retention
         ("sweeps", "retention_sweeps_total", "Purge sweeps finished"),
+        ("maintenance_cycles", "retention_maintenance_cycles_total", "Looks at the daemon's health, for repairs"),
+        ("maintenance_repairs", "retention_maintenance_repairs_total", "Repairs that the daemon did by itself"),
         ("purged_rows", "retention_purged_rows_total", "Rows purged"),
         (
             "leases_requeued",
