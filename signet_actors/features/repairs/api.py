@@ -123,14 +123,14 @@ def _repair(verb: str, path: str, summary: str, request: type[Any], **others: An
     )
 
 
-RELEASE: Final = _repair(
+RELEASE: Final[Operation[OwnAgent, RepairReply]] = _repair(
     "release_leases",
     "release-leases",
     "Return jobs with an expired lease to the queue now",
     OwnAgent,
     description="Instead of waiting for the next minute. A job without attempts left becomes dead.",
 )
-CHECK_TEXT: Final = _repair(
+CHECK_TEXT: Final[Operation[CheckTextRequest, RepairReply]] = _repair(
     "check_text",
     "check-fts",
     "Compare the text index with the memories",
@@ -138,7 +138,7 @@ CHECK_TEXT: Final = _repair(
     example={"repair": False},
     description="With `repair`, an index that differs by more than a tenth is rebuilt; meanwhile writes wait.",
 )
-REEMBED: Final = _repair(
+REEMBED: Final[Operation[BatchRequest, RepairReply]] = _repair(
     "reembed",
     "re-embed",
     "Enqueue vectors of memories that have none",
@@ -146,7 +146,7 @@ REEMBED: Final = _repair(
     example={"limit": 100},
     description="Also of memories whose embedding failed before. `GET /api/repair/embedding-gaps` counts them.",
 )
-CLEAN: Final = _repair(
+CLEAN: Final[Operation[BatchRequest, RepairReply]] = _repair(
     "clean_orphans",
     "clean-orphans",
     "Delete vectors of memories that are gone",
