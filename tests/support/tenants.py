@@ -46,6 +46,7 @@ auth:
 memory:
   pipelineV2:
     confirm: review
+    autonomous: {{enabled: false}}
     extraction: {{provider: ollama, endpoint: "{url}"}}
 """
 
@@ -109,7 +110,7 @@ class Tenants:
         for (table,) in self.daemon.read("SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE%'"):
             columns = [row[0] for row in self.daemon.read("SELECT name FROM pragma_table_info(?)", table)]
             owner = next((name for name in ("agent_id", "memory_id", "source_memory_id") if name in columns), None)
-            if owner is None or table in {"auth_tokens", "agents", "request_replies", "entity_communities"}:
+            if owner is None or table in {"auth_tokens", "agents", "request_replies"}:
                 continue
             if table in MADE_OF_MEMORIES and {"project", "user"} & scope.keys():
                 continue
