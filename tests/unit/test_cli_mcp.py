@@ -103,7 +103,12 @@ def test_each_tool_is_a_request_to_the_daemon_by_which_a_model_acts(daemon: Scri
         ("PATCH", "/api/memory/m%201", {}, {"reason": "r", "content": "mate"}),
         ("DELETE", "/api/memory/m%201", {}, {"reason": "r"}),
         ("GET", "/api/memory/m%201", {}, None),
-        ("POST", "/api/memory/recall", {}, {"query": "what to drink", "min_relevance": 0.5, "answering": True}),
+        (
+            "POST",
+            "/api/memory/recall",
+            {},
+            {"query": "what to drink", "min_relevance": 0.5, "answering": True, "saveAggregate": False},
+        ),
     ]
     for one in daemon.asked:
         headers = [one.headers[f"x-signet-{name}"] for name in ("actor", "actor-type", "agent-id")]

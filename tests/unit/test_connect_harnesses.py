@@ -573,7 +573,7 @@ def test_check_asks_by_hooks_and_by_tools(home: Home, daemon: ScriptedDaemon, ha
     done = home.run("--url", daemon.url, "connect", harness.name, "--check")
     assert done.exit_code == 0, done.output
     assert ("✓ start " in done.output, "✓ prompt " in done.output) == (bool(harness.events),) * 2
-    assert "✓ tools       9 tools; memory_search finds the same memory" in done.output
+    assert "✓ tools       12 tools; memory_search finds the same memory" in done.output
     assert daemon.asked[-1].path == "/api/memory/forget"
 
 
