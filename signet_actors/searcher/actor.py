@@ -332,6 +332,7 @@ class Searcher:
     def counters(self) -> dict[str, float]:
         return {
             "index_pending": 0 if self.reader is None else self.reader.pending,
+            "graph_failures": 0 if self.reader is None else self.reader.graph_failures,
             "served": self._served,
             "failed": self._failed,
             "snapshots_ended": self._snapshots_ended,

@@ -81,6 +81,8 @@ class Reader:
         self.tokens = TokenSimilarity()
         self.graph = GraphIndex()
         self.unrelated = UnrelatedCosines()
+        self.graph_failures = 0
+        """Recalls that went without the graph because its index raised an error."""
         self.change_subjects: dict[tuple[int, int, int], Subject] = {}
         self.statements: dict[tuple[int, ...], tuple[Statement, ...]] = {}
         """What forgotten memories say, by generation, row and version of the words."""

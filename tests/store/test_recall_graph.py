@@ -51,6 +51,16 @@ def sources(found: Any) -> dict[str, str]:
 
 
 class TestCandidates:
+    def test_an_index_in_disorder_costs_a_recall_the_graph_alone_and_is_counted(
+        self, room: StoreRoom, tables: GraphTables
+    ) -> None:
+        stated(room, tables, tables.entity("billing"), "invoices go out monthly")
+        room.remember("the billing page is blue")
+        assert len(room.recall("billing", graph=WALK).rows) == 2
+        room.reader.graph.ids.clear()  # numbers of entities lead nowhere now
+        assert [row.content for row in room.recall("billing", graph=WALK).rows] == ["the billing page is blue"]
+        assert room.reader.graph_failures == 1
+
     def test_what_no_leg_finds_is_found_by_the_graph_and_says_how(self, room: StoreRoom, tables: GraphTables) -> None:
         billing, postgres = tables.entity("billing"), tables.entity("postgres")
         stated(room, tables, billing, "invoices go out monthly")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_actors.domain.ranking.dampening import hub_degree, resolution, shares_word, with_gravity, with_hubs
+from signet_actors.domain.ranking.dampening import hub_degree, resolution, with_gravity, with_hubs
 
 YES, NO = np.array([True]), np.array([False])
 LONG = "The release of the payment service was moved by the team to "
@@ -24,18 +24,6 @@ def lowered(score: float, *, semantic: bool = True, shares: bool = False) -> flo
 
 
 class TestGravity:
-    @pytest.mark.parametrize(
-        ("query", "content", "expected"),
-        [
-            ("music streaming service", "The user streams music daily.", True),
-            ("music streaming service", "Spotify is paid by card", False),
-            ("the music", "what the user said", False),
-            ("what is it", "what is it", None),
-        ],
-    )
-    def test_a_shared_word_is_no_stop_word(self, query: str, content: str, expected: bool | None) -> None:
-        assert shares_word(query, content) is expected
-
     @pytest.mark.parametrize(
         ("score", "expected"), [(0.9, 0.45), (0.8, 0.4), (0.5, 0.3), (0.36, 0.3), (0.3, 0.3), (0.27, 0.27)]
     )

@@ -15,9 +15,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.domain.query_words import words_of
-from signet_actors.domain.stop_words import STOP_WORDS
-
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
@@ -31,12 +28,6 @@ _DATED: Final = re.compile(
     r"\b(?:\d{4}-\d{2}-\d{2}|january|february|march|april|may|june|july|august|september|october|november|december)\b",
     re.IGNORECASE,
 )
-
-
-def shares_word(query: str, content: str) -> bool | None:
-    """Return whether the content has a telling word of the query; None if the query has none."""
-    asked = {word for word in words_of(query) if len(word) > 1 and word not in STOP_WORDS}
-    return not asked.isdisjoint(words_of(content)) if asked else None
 
 
 def with_gravity(scores: Floats, is_semantic: Mask, shares: Mask, penalty: float) -> Floats:

@@ -66,6 +66,3 @@ class DropCommunities(Request[Answered], frozen=True, tag="communities.drop"):
 
     found_at: str
     limit: int = 500
-
-
-"""Entities of one step."""

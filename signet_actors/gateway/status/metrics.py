@@ -105,6 +105,7 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
         ("embedding_away", "extractor_embedding_away", "1 while memories wait because the embedding server is away"),
         # searchers
         ("served", "searcher_served_total", "Queries answered"),
+        ("graph_failures", "searcher_graph_failures_total", "Recalls without the graph because its index had an error"),
         ("failed", "searcher_failed_total", "Queries that failed"),
         (
             "snapshots_ended",

@@ -58,10 +58,11 @@ class GraphFound(NamedTuple):
 
 
 def search_graph(reader: Reader, snapshot: Snapshot, command: Recall, allowed: Mask) -> GraphFound:
-    """Return what the graph leads to from the query; nothing while the index is incomplete, or if it is in disorder."""
+    """Return what the graph leads to from the query; nothing while the index is incomplete. An error is counted."""
     try:
         return _search(reader, snapshot, command, allowed)
     except (ArithmeticError, LookupError, ValueError):  # architecture.txt: the graph never degrades the search
+        reader.graph_failures += 1
         return GraphFound()
 
 
