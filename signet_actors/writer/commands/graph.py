@@ -23,6 +23,7 @@ from signet_actors.domain.graph.names import (
     is_written_as,
 )
 from signet_actors.domain.graph.relation_types import relation_type
+from signet_actors.domain.graph.supersession import Conflict, Superseded
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.written_forms import indexed_beside
 from signet_actors.operations.structured import StatedAttribute, Structured
@@ -34,13 +35,12 @@ from signet_actors.store.writes import hints as hint_rows
 from signet_actors.store.writes.graph import AttributeRow, Claim, ClaimRow, EntityRow, MentionRow
 from signet_actors.store.writes.hints import HintRow
 from signet_actors.store.writes.supersession import groups_of_memory
-from signet_actors.writer.commands import history, supersession
+from signet_actors.writer.commands import supersession
 
 LINKED: Final = 0.8
 """Confidence of a mention that was found by the name alone."""
 STATED: Final = 1.0
 """Confidence of what a caller states without saying how sure it is."""
-SUPERSEDED: Final = "attribute_superseded"
 _MAX_AGENTS: Final = 64
 _NOT_BUFFERED: Final = ("entities",)
 """Entities and their counts are never in the insert buffer, so rows of other memories stay there."""
@@ -192,22 +192,11 @@ def settle(context: CommandContext, claim: Claim, stated_by: str | None = None) 
         status = "active" if row.is_live and by is None else "superseded"
         if (row.status, row.superseded_by) == (status, by):
             continue
-        rows.set_status(context.tx, row.id, status, context.now, by=by, how=None if by is None else "claim")
+        how = None if by is None else supersession.BY_CLAIM
+        rows.set_status(context.tx, row.id, status, context.now, by=by, how=how)
         if by is not None and row.superseded_by != by:
-            history.record(
-                context,
-                row.memory_id,
-                SUPERSEDED,
-                Principal(),
-                metadata={
-                    "old_attribute_id": row.id,
-                    "new_attribute_id": by,
-                    "aspect_id": row.aspect_id,
-                    "method": "claim",
-                    "confidence": 1.0,
-                    "reasoning": "a newer statement of the same claim",
-                },
-            )
+            replaced = Superseded(by, Conflict(supersession.BY_CLAIM, STATED))
+            supersession.record(context, row, replaced, supersession.SUPERSEDED, Principal())
 
 
 def _replacements(live: Sequence[ClaimRow]) -> dict[str, str]:

@@ -18,19 +18,21 @@ from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import AttributesSettled, SettleAttributes
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import supersession as rows
-from signet_actors.store.writes.graph import set_status
+from signet_actors.store.writes.graph import ClaimRow, set_status
 from signet_actors.store.writes.supersession import Group, Sibling
 from signet_actors.writer.commands import history
 
 SUPERSEDED: Final = "attribute_superseded"
 PROPOSAL: Final = "supersession_proposal"
 SEMANTIC: Final = "semantic"
+BY_CLAIM: Final = "claim"
 _REASONING: Final = {
     "negation": "only one of the two is negated",
     "antonym": "the two use opposite words",
     "value": "the two name different values of the same thing",
     "temporal": "the newer one speaks of a change",
     SEMANTIC: "a model says that both cannot be true",
+    BY_CLAIM: "a newer statement of the same claim",
 }
 """What the history says. A model's own words are not kept, because they may quote a memory that is erased later."""
 
@@ -108,6 +110,18 @@ def _record(context: CommandContext, old: Sibling, by: Superseded, event: str) -
     """Record the event in the history of the older attribute's memory, a proposal once."""
     if event == PROPOSAL and rows.is_proposed(context.tx, event, old, by.by):
         return False
+    record(context, old, by, event, Principal(changed_by=PIPELINE_ACTOR, actor_type="pipeline"))
+    return True
+
+
+def record(
+    context: CommandContext,
+    old: Sibling | ClaimRow,
+    by: Superseded,
+    event: str,
+    principal: Principal,
+) -> None:
+    """Record in the history of its memory what replaces the older attribute, or is proposed to."""
     metadata = {
         "old_attribute_id": old.id,
         "new_attribute_id": by.by,
@@ -116,9 +130,7 @@ def _record(context: CommandContext, old: Sibling, by: Superseded, event: str) -
         "confidence": by.conflict.confidence,
         "reasoning": _REASONING[by.conflict.method],
     }
-    principal = Principal(changed_by=PIPELINE_ACTOR, actor_type="pipeline")
     history.record(context, old.memory_id, event, principal, metadata=metadata)
-    return True
 
 
 def sweep(context: CommandContext, command: SettleAttributes) -> AttributesSettled:
