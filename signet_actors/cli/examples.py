@@ -24,7 +24,12 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "signet recall 'how is the shop deployed?' --aggregate",
     ),
     "search": ("signet search vim keybindings", "signet search --expression 'deploy* NOT friday'"),
-    "list": ("signet list -n 5", "signet list --tags ops --since 'last week'", "signet list --deleted"),
+    "list": (
+        "signet list -n 5",
+        "signet list --tags ops --since 'last week'",
+        "signet list --deleted",
+        "signet list --facets",
+    ),
     "show": (
         "signet show 01a2059b-7c1e",
         "signet show 01a2059b-7c1e --history",

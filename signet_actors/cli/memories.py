@@ -34,9 +34,11 @@ from signet_actors.cli.presentation import (
     tags_text,
     time_text,
 )
+from signet_actors.cli.tables import print_fields, print_table
 from signet_actors.errors import ErrorCode, RequestRefused
 
 SHOWN_SIMILAR_CHARS = 60
+SHOWN_VALUES = 8
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 """The largest request that a daemon can be configured to accept."""
 
@@ -141,12 +143,18 @@ def remember(
 @filter_options
 @page_options(1000, "memories")
 @click.option("--deleted", is_flag=True, help="List the deleted memories that can be recovered, last deleted first.")
-def list_memories(invocation: Invocation, only: dict[str, Any], limit: int, offset: int, deleted: bool) -> None:
+@click.option("--facets", is_flag=True, help="Count them by type, project, author, tag and so on instead.")
+def list_memories(
+    invocation: Invocation, only: dict[str, Any], limit: int, offset: int, deleted: bool, facets: bool
+) -> None:
     """List memories, newest first.
 
-    On a pipe: id, type, created, tags and content, separated by tabs.
+    On a pipe: id, type, created, tags and content, separated by tabs; with --facets: what is counted, value and number.
     """
     asked = query_of(only)
+    if facets:
+        _print_facets(invocation, invocation.client().get("/api/memories/facets", deleted=deleted or None, **asked))
+        return
     answer = invocation.client().get("/api/memories", limit=limit, offset=offset, deleted=deleted or None, **asked)
     memories = answer.records("memories")
     if invocation.has_printed(answer):
@@ -169,6 +177,23 @@ def list_memories(invocation: Invocation, only: dict[str, Any], limit: int, offs
     after = offset + len(memories)
     rest = f"; more with `--offset {after}`, or `-n {min(total, 1000)}`" if after < total else ""
     print_message(f"{page}{counted(total, 'memory')}{rest}")
+
+
+def _print_facets(invocation: Invocation, answer: DaemonReply) -> None:
+    """Print how many of the memories have each value; on a terminal, the most frequent ones of each kind."""
+    facets = {name: facet for name, facet in answer.body.items() if isinstance(facet, dict) and "values" in facet}
+    if not facets:
+        raise answer.malformed("no facets")
+    if invocation.has_printed(answer):
+        return
+    if not on_terminal():
+        rows = [(name, one["value"] or "", one["count"]) for name, facet in facets.items() for one in facet["values"]]
+        print_table((), rows)
+        return
+    for name, facet in facets.items():
+        shown = [f"{one_line(one['value'] or 'none')} {one['count']}" for one in facet["values"][:SHOWN_VALUES]]
+        more = facet["distinct"] - len(shown)
+        print_fields([(name, SEPARATOR.join([*shown, f"{more} more"] if more else shown) or "none")])
 
 
 def _print_similar(invocation: Invocation, similar: list[dict[str, Any]]) -> None:

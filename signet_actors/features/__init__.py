@@ -11,6 +11,7 @@ FEATURES: Final = (
     "checkpoints",
     "diagnostics",
     "entities",
+    "facets",
     "knowledge",
     "classification",
     "communities",

@@ -18,6 +18,7 @@ SUBJECTS: Final = tuple(
     for name in (
         "operations.remember",
         "operations.memories",
+        "features.facets.api",
         "operations.memory_changes",
         "operations.recall",
         "features.aggregate_recall.api",

@@ -15,6 +15,7 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError
 from signet_actors.features.checkpoints.api import FindRecovery
+from signet_actors.features.facets.api import CountFacets
 from signet_actors.features.handlers import handlers
 from signet_actors.features.session_summaries.api import FindDated
 from signet_actors.protocol.embeddings import ExportEmbeddings, GetEmbeddingHealth
@@ -60,6 +61,7 @@ from signet_actors.searcher.corrections import with_corrections, with_newer_than
 from signet_actors.searcher.queries import (
     candidates,
     embeddings,
+    facets,
     forget,
     import_export,
     memories,
@@ -134,6 +136,7 @@ WITH_READER: Final[dict[type, Any]] = {
     ListTimeline: timeline.timeline,
     GetCommonWords: common_words,
     ListMemories: memories.list_memories,
+    CountFacets: facets.facets,
     FindSimilar: embeddings.find_similar,
     FindRecovery: sessions.recovery,
     FindSessionStart: sessions.session_start,

@@ -57,6 +57,8 @@ class MemoryColumns:
         self.changed = array("i")
         self._last_change = 0
         self.live: Mask = np.zeros(0, np.bool_)
+        self.deleted: Mask = np.zeros(0, np.bool_)
+        """Rows that are deleted and can be recovered; one that was purged is neither."""
         self.pinned: Mask = np.zeros(0, np.bool_)
         self.importance: npt.NDArray[np.float64] = np.zeros(0, np.float64)
         self.created_ms: npt.NDArray[np.int64] = np.zeros(0, np.int64)
@@ -93,8 +95,14 @@ class MemoryColumns:
 
     def readable(self, policy: Policy, scope: str | None, rows: slice | Seqs) -> Mask:
         """Return which of ``rows`` are live and readable by the policy in the scope; same shape as ``rows``."""
+        in_scope = self._codes["scope"][rows] == self._code("scope", scope or "")
+        mask: Mask = self.readable_in_any_scope(policy, self.live, rows) & in_scope
+        return mask
+
+    def readable_in_any_scope(self, policy: Policy, state: Mask, rows: slice | Seqs) -> Mask:
+        """Return which of ``rows`` are in ``state`` (``live`` or ``deleted``) and readable by the policy."""
         visibility, agent = self._codes["visibility"][rows], self._codes["agent_id"][rows]
-        mask: Mask = self.live[rows] & (self._codes["scope"][rows] == self._code("scope", scope or ""))
+        mask: Mask = state[rows].copy()
         own = agent == self._code("agent_id", policy.agent_id)
         if policy.kind == "archived":
             mask &= False
@@ -160,6 +168,21 @@ class MemoryColumns:
         codes = self._codes[column][slice(rows) if isinstance(rows, int) else rows]
         mask: Mask = np.isin(codes, [self._code(column, text) for text in texts])
         return mask
+
+    def counts(self, column: str, rows: Mask) -> dict[str, int]:
+        """Return how many of ``rows``, shape (size,), have each text in the column; the empty one: none."""
+        numbers = np.bincount(self._codes[column][: self.size][rows], minlength=len(self._dictionary[column])).tolist()
+        return {text: number for text, number in zip(self._dictionary[column], numbers, strict=True) if number}
+
+    def pair_counts(self, first: str, second: str, rows: Mask) -> dict[tuple[str, str], int]:
+        """Return how many of ``rows``, shape (size,), have each pair of texts in the two columns."""
+        texts, others = list(self._dictionary[first]), list(self._dictionary[second])
+        left, right = (self._codes[name][: self.size][rows].astype(np.int64) for name in (first, second))
+        pairs, numbers = np.unique(left * len(others) + right, return_counts=True)
+        return {
+            (texts[pair // len(others)], others[pair % len(others)]): number
+            for pair, number in zip(pairs.tolist(), numbers.tolist(), strict=True)
+        }
 
     def imported(self, rows: int | Seqs) -> Mask:
         """Return which of ``rows``, or of the first so many, are notes that were imported, or chunks of these."""
@@ -262,7 +285,7 @@ class MemoryColumns:
             rows = stored.of_seqs(snapshot, batch)
             gone = np.array(sorted(set(batch).difference(() if rows is None else rows.seq)), np.int64)
             self._count(gone, -1)
-            self.live[gone] = False
+            self.live[gone] = self.deleted[gone] = False
             self.embedding_seq[gone] = self.tokens[gone] = 0
             if rows is not None:
                 self._store_rows(rows)
@@ -276,7 +299,7 @@ class MemoryColumns:
         if (known & live & (~self.live[at] | (self._digest[at] != digest))).any():
             self.text_version += 1
         self._count(at, -1)
-        self.live[at], self._digest[at] = live, digest
+        self.live[at], self.deleted[at], self._digest[at] = live, ~live, digest
         self.tokens[at] = rows.tokens
         self.content_code[at] = np.frombuffer(b"".join([sha[:4] for sha in rows.content_sha256]), "<u4")
         self.content_version[at] = rows.content_version
@@ -304,7 +327,7 @@ class MemoryColumns:
             wider[: len(array)] = array
             return wider
 
-        self.live, self.pinned = grown(self.live), grown(self.pinned)
+        self.live, self.deleted, self.pinned = grown(self.live), grown(self.deleted), grown(self.pinned)
         self.importance = grown(self.importance)
         self.created_ms, self.content_ms = grown(self.created_ms), grown(self.content_ms)
         self.embedding_seq, self.tokens, self._digest = map(grown, (self.embedding_seq, self.tokens, self._digest))

@@ -14,7 +14,9 @@ from signet_actors.config.schema import EMBEDDED_MODEL
 from signet_actors.domain.ranking.text_flags import subject_codes
 from signet_actors.domain.said_again import Statement
 from signet_actors.domain.temporal.change import Subject
+from signet_actors.features.facets.api import CountFacets
 from signet_actors.protocol.memories import Filters, ReadScope
+from signet_actors.protocol.message import Answered
 from signet_actors.runtime.clock import Clock
 from signet_actors.searcher.access_masks import AccessMasks
 from signet_actors.searcher.coherence import EMBEDDED, OTHER, Coherence
@@ -29,6 +31,7 @@ from signet_actors.searcher.postings import TAG, Postings
 from signet_actors.searcher.relevance import Counted, UnrelatedCosines
 from signet_actors.searcher.row_flags import RowFlags
 from signet_actors.searcher.subjects import Subjects
+from signet_actors.searcher.tags import MemoryTags
 from signet_actors.searcher.token_similarity import TokenSimilarity
 from signet_actors.store.engine import ReaderEngine, Snapshot
 from signet_actors.store.read_policy import Policy, resolve_policy
@@ -46,11 +49,16 @@ class Step(NamedTuple):
     places: int  # 3 us at the end of a session, 30 us between others in a session of 300,000
     coherence: int  # 9 us
     graph: int  # 10 us
+    tags: int  # 2 us
 
 
-IN_QUERY: Final = Step(vectors=1_000, codes=4_096, flags=100, places=300, coherence=512, graph=200)
-BETWEEN_QUERIES: Final = Step(vectors=2_000, codes=16_384, flags=500, places=1_000, coherence=1_024, graph=1_000)
-AT_START: Final = Step(vectors=4_000, codes=1 << 30, flags=2_000, places=2_000, coherence=8_192, graph=2_000)
+IN_QUERY: Final = Step(vectors=1_000, codes=4_096, flags=100, places=300, coherence=512, graph=200, tags=500)
+BETWEEN_QUERIES: Final = Step(
+    vectors=2_000, codes=16_384, flags=500, places=1_000, coherence=1_024, graph=1_000, tags=5_000
+)
+AT_START: Final = Step(
+    vectors=4_000, codes=1 << 30, flags=2_000, places=2_000, coherence=8_192, graph=2_000, tags=10_000
+)
 
 
 class Reader:
@@ -80,6 +88,9 @@ class Reader:
         self.episodes = Episodes(self.columns)
         self.tokens = TokenSimilarity()
         self.graph = GraphIndex()
+        self.tags = MemoryTags(self.columns)
+        self.facets: tuple[int | None, dict[CountFacets, Answered]] = (None, {})
+        """The counts of the version of the columns, as they were answered."""
         self.unrelated = UnrelatedCosines()
         self.graph_failures = 0
         """Recalls that went without the graph because its index raised an error."""
@@ -216,12 +227,14 @@ class Reader:
             self._sync_legs(snapshot, step)
             self.sync_context(snapshot, step)
             self.graph.sync(snapshot, max_rows=step.graph)
+            self.tags.sync(snapshot, max_rows=step.tags)
             return self.is_settled
 
     @property
     def is_settled(self) -> bool:
         """True if every cache includes all rows of the last snapshot."""
-        return self.context_complete and self.graph.complete and all(leg.settled for leg in self._legs.values())
+        arrays = self.context_complete and self.graph.complete and self.tags.complete
+        return arrays and all(leg.settled for leg in self._legs.values())
 
     def allowed_rows(self, snapshot: Snapshot, read: ReadScope, filters: Filters) -> Mask:
         """Return a mask of the rows that the caller may read and that pass the filters.
@@ -238,6 +251,20 @@ class Reader:
         else:
             tagged[text_index.rows_tagged_with_any(snapshot, filters.tags)] = True
         return tagged & mask
+
+    def rows_in_any_scope(self, snapshot: Snapshot, read: ReadScope, filters: Filters, *, deleted: bool) -> Mask:
+        """Return a mask, shape (columns.size,), of the rows that the caller may read and that pass the filters.
+
+        Not only those of the caller's scope; live ones, or those that are deleted.
+        """
+        columns, rows = self.columns, slice(0, self.columns.size)
+        state = columns.deleted if deleted else columns.live
+        mask = columns.readable_in_any_scope(self._policy(snapshot, read), state, rows)
+        if filters.only_project:
+            mask &= columns.in_project(filters.only_project, rows)
+        if filters.tags:
+            mask &= self.tags.with_any(snapshot, filters.tags)
+        return columns.narrow(mask, filters)
 
     def check_schema(self) -> None:
         self.engine.check_schema()

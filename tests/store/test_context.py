@@ -150,7 +150,7 @@ def test_episodes_coherence_and_flags_follow_every_kind_of_change(room: StoreRoo
 
 
 def test_a_large_change_is_placed_in_steps(room: StoreRoom) -> None:
-    step = Step(vectors=9, codes=9, flags=6, places=7, coherence=5, graph=9)
+    step = Step(vectors=9, codes=9, flags=6, places=7, coherence=5, graph=9, tags=9)
     rng, known = random.Random(3), []
     change_something(room, rng, known, 0)
     synced(room.reader)

@@ -484,7 +484,8 @@ class TestVectorFile:
         monkeypatch.setattr("signet_actors.searcher.legs.vector.STORED_BELOW", 10)
         monkeypatch.setattr("signet_actors.searcher.legs.vector._MAX_MISSING_READS", 5)
         monkeypatch.setattr(
-            "signet_actors.searcher.reader.IN_QUERY", Step(vectors=15, codes=9, flags=9, places=9, coherence=9, graph=9)
+            "signet_actors.searcher.reader.IN_QUERY",
+            Step(vectors=15, codes=9, flags=9, places=9, coherence=9, graph=9, tags=9),
         )
         count = filled.value("SELECT count(*) FROM memories")
         fresh = filled.open_reader()

@@ -384,6 +384,14 @@ def test_list_has_pages_and_can_show_deleted_memories(daemon: ScriptedDaemon, si
     assert daemon.asked[0].query == {"limit": "5", "offset": "10", "type": "preference", "deleted": "true"}
 
 
+def test_list_counts_the_memories_by_their_values(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    types = {"values": [{"value": "fact", "count": 3}, {"value": None, "count": 1}], "distinct": 2}
+    daemon.on("GET", "/api/memories/facets", {"total": 4, "pinned": 0, "types": types})
+    result = signet("list", "--facets", "--project", "p", "--deleted")
+    assert result.stdout == "types\tfact\t3\ntypes\t\t1\n"
+    assert daemon.asked[0].query == {"project": "p", "deleted": "true"}
+
+
 def test_recover_sends_a_reason(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("POST", f"/api/memory/{ID}/recover", {"id": ID, "status": "recovered", "newVersion": 4})
     assert signet("recover", ID).exit_code == 0
@@ -701,6 +709,7 @@ READS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("GET", "/api/status", ("status",)),
     ("POST", "/api/memory/recall", ("recall", "x")),
     ("GET", "/api/memories", ("list",)),
+    ("GET", "/api/memories/facets", ("list", "--facets")),
     ("GET", f"/api/memory/{ID}", ("show", ID)),
     ("GET", f"/api/memory/{ID}", ("forget", ID)),
     ("GET", f"/api/memory/{ID}", ("edit", ID)),

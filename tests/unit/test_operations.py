@@ -39,6 +39,7 @@ def test_the_name_of_an_operation_is_a_subject_and_a_verb_and_unique() -> None:
 
 OPEN = {
     "single memories and searches of them, which a token can limit": (
+        "memories.facets",
         *("memories.list", "memories.most_used", "memories.find_by_prefix", "memories.get", "memories.history"),
         *("memories.patch", "memories.delete", "memories.recover", "memories.similar", "feedback.record"),
         *("embeddings.export", "reviews.list", "runs.list", "runs.get", "pipeline.find_by_prefix"),

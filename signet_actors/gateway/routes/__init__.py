@@ -10,6 +10,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
+from signet_actors.features.facets.api import FACETS
 from signet_actors.features.session_summaries.api import EXPAND
 from signet_actors.gateway.features import answer
 from signet_actors.gateway.http.route import Handler, Route, serve
@@ -25,6 +26,7 @@ HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {
     **repairs.HANDLERS,
     **reviews.HANDLERS,
     EXPAND: memories.expand_summary,
+    FACETS: memories.facets,
 }
 """Of the operations of features for which the gateway does more than to ask."""
 

@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from signet_actors.domain.timestamps import moved
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, NotFound
+from signet_actors.features.facets.api import CountFacets, FacetsRequest
 from signet_actors.features.session_summaries.api import EXPAND, ExpandSummaryReply, ExpandSummaryRequest
 from signet_actors.gateway.features import ask
 from signet_actors.gateway.http.responses import fill, joined_tags
@@ -58,6 +59,13 @@ async def most_used(call: Call[api.MostUsedRequest]) -> HttpResponse:
         )
     )
     return HttpResponse(api.MostUsedReply(memories=[_used(memory, call.state) for memory in page.memories]))
+
+
+async def facets(call: Call[FacetsRequest]) -> HttpResponse:
+    """Return counts of the memories that the list with these filters has."""
+    request = call.request
+    filters = filters_of(request, call.former_project)
+    return HttpResponse(await call.ask_searcher(CountFacets(call.read, filters, request.top, request.deleted)))
 
 
 async def find_by_prefix(call: Call[api.FindByPrefixRequest]) -> HttpResponse:

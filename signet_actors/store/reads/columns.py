@@ -20,6 +20,8 @@ _SELECT = (
 )
 _FROM = f"{_SELECT} WHERE m.seq >= :seq ORDER BY m.seq LIMIT {BATCH}"
 _OF = f"{_SELECT} WHERE m.seq IN ({{}})"
+_TAGS_FROM = "SELECT m.seq, m.tags FROM memories m WHERE m.seq >= :first AND m.seq < :end ORDER BY m.seq"
+_TAGS_OF = "SELECT m.seq, m.tags FROM memories m WHERE m.seq IN ({})"
 _OLDEST_CHANGE = "SELECT min(c.change) FROM memory_changes c"
 _CHANGED = "SELECT DISTINCT c.memory_seq FROM memory_changes c WHERE c.change > :after ORDER BY c.memory_seq"
 
@@ -81,6 +83,18 @@ def of_seqs(snapshot: Snapshot, seqs: Sequence[int]) -> ColumnsOfRows | None:
     dialect = snapshot.dialect
     sql = _OF.format(*_times(dialect), dialect.text_sizes, dialect.members("seqs"))
     return _by_column(dialect, snapshot.rows(sql, {"seqs": dialect.listed(seqs)}))
+
+
+def tags_between(snapshot: Snapshot, first: int, end: int) -> list[tuple[int, str]]:
+    """Return ``seq`` and the JSON of the tags of the rows from ``first`` to before ``end``."""
+    return [(seq, tags) for seq, tags in snapshot.rows(_TAGS_FROM, {"first": first, "end": end})]
+
+
+def tags_of_seqs(snapshot: Snapshot, seqs: Sequence[int]) -> list[tuple[int, str]]:
+    """Return ``seq`` and the JSON of the tags of the rows with these ``seq`` that exist."""
+    dialect = snapshot.dialect
+    rows = snapshot.rows(_TAGS_OF.format(dialect.members("seqs")), {"seqs": dialect.listed(seqs)})
+    return [(seq, tags) for seq, tags in rows]
 
 
 def _times(dialect: Dialect) -> tuple[str, str]:
