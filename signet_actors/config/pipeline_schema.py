@@ -222,7 +222,7 @@ class RepairConfig(Struct, frozen=True, rename="camel"):
     dedup_semantic_threshold: Annotated[
         float, ranged(0.0, 1.0, "Cosine similarity from which two memories count as duplicates")
     ] = 0.92
-    dedup_batch_size: Annotated[int, ranged(10, 1000, "Number of memories that one deduplication compares")] = 100
+    dedup_batch_size: Annotated[int, ranged(10, 1000, "Memories that one deduplication merges at most")] = 100
 
 
 class DocumentsConfig(Struct, frozen=True, rename="camel"):

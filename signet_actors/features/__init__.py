@@ -10,6 +10,7 @@ FEATURES: Final = (
     "auth_tokens",
     "checkpoints",
     "diagnostics",
+    "duplicates",
     "entities",
     "facets",
     "knowledge",

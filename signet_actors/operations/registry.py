@@ -55,6 +55,7 @@ SUBJECTS: Final = tuple(
         "operations.git",
         "operations.repair",
         "features.repairs.api",
+        "features.duplicates.api",
         "operations.auth",
         "features.audit.api",
         "features.auth_tokens.api",

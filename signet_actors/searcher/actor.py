@@ -15,6 +15,7 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError
 from signet_actors.features.checkpoints.api import FindRecovery
+from signet_actors.features.duplicates.api import CompareVectors
 from signet_actors.features.facets.api import CountFacets
 from signet_actors.features.handlers import handlers
 from signet_actors.features.session_summaries.api import FindDated
@@ -60,6 +61,7 @@ from signet_actors.runtime.sync_points import sync_point
 from signet_actors.searcher.corrections import with_corrections, with_newer_than_turns
 from signet_actors.searcher.queries import (
     candidates,
+    duplicates,
     embeddings,
     facets,
     forget,
@@ -136,6 +138,7 @@ WITH_READER: Final[dict[type, Any]] = {
     ListTimeline: timeline.timeline,
     GetCommonWords: common_words,
     ListMemories: memories.list_memories,
+    CompareVectors: duplicates.compare,
     CountFacets: facets.facets,
     FindSimilar: embeddings.find_similar,
     FindRecovery: sessions.recovery,

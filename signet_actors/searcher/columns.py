@@ -245,6 +245,14 @@ class MemoryColumns:
         outside = allowed & wanted[self._codes["session_id"][:n]] & ((created < start_ms) | (created >= end_ms))
         return np.isin(numbers, self.session_numbers(np.flatnonzero(outside)))
 
+    def same_place(self, seq: int) -> Mask:
+        """Return which rows have the agent, visibility, project and scope of the row; shape (size,)."""
+        mask = np.ones(self.size, np.bool_)
+        for name in ("agent_id", "visibility", "project", "scope"):
+            codes = self._codes[name][: self.size]
+            mask &= codes == codes[seq]
+        return mask
+
     def session_key(self, seq: int) -> tuple[int, int, int, int]:
         """Return the codes of the row's agent, scope, project and session."""
         codes = self._codes

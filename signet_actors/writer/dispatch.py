@@ -8,6 +8,7 @@ from signet_actors.features.aggregate_recall.api import SaveAnswer
 from signet_actors.features.checkpoints.api import RecordCheckpoint
 from signet_actors.features.classification.api import StoreClassification
 from signet_actors.features.communities.api import DropCommunities, GetGraphStamp, StoreCommunities
+from signet_actors.features.duplicates.api import MergePair, NoteCompared
 from signet_actors.features.entities.api import MERGE, UNMERGE
 from signet_actors.features.handlers import encoding, handlers
 from signet_actors.features.repairs.api import REEMBED, RELEASE, EnterRepair, MeasureStore, RecordRepair
@@ -25,6 +26,7 @@ from signet_actors.store.writes import agents
 from signet_actors.writer.commands import (
     answers,
     chunks,
+    duplicates,
     embeddings,
     entity_merges,
     graph_pipeline,
@@ -119,6 +121,8 @@ HANDLERS: Final[dict[type, Any]] = {
     pipeline_messages.RejectProposal: reviews.reject,
     message_of(RELEASE): encoding(repairs.release_leases),
     message_of(REEMBED): encoding(repairs.reembed),
+    MergePair: encoding(duplicates.merge),
+    NoteCompared: encoding(duplicates.note_compared),
     message_of(UNDO_RUN): encoding(reviews.undo),
     SaveAnswer: encoding(answers.save),
     message_of(MERGE): encoding(entity_merges.merge),
@@ -155,6 +159,7 @@ ON_FULL_DISK = (
 _REPEATABLE = (
     EnterRepair,
     MeasureStore,
+    NoteCompared,
     pipeline_messages.ReconcileJobs,
     pipeline_messages.SettleAttributes,
     GetGraphStamp,

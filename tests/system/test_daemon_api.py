@@ -33,6 +33,7 @@ MUTATING = [
     ("POST", "/api/memory/codex-native-note", {"content": "x"}),
     ("POST", "/api/memory/review-queue/{id}/approve", {}),
     ("POST", "/api/pipeline/runs/{run}/undo", {}),
+    ("POST", "/api/repair/deduplicate", {}),
     ("POST", "/api/repair/retention-sweep", None),
     ("POST", "/api/knowledge/entities/{id}/pin", None),
     ("DELETE", "/api/knowledge/entities/{id}/pin", None),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 from collections.abc import Iterator
 
 import pytest
@@ -81,7 +83,76 @@ def test_no_repair_runs_while_repairs_are_frozen() -> None:
         daemon.configure("memory:\n  pipelineV2:\n    autonomous:\n      frozen: true\n")
         daemon.stop()
         daemon.start()
-        for name in ("release-leases", "check-fts", "clean-orphans", "re-embed", "requeue-dead", "retention-sweep"):
+        names = ("release-leases", "check-fts", "clean-orphans", "re-embed", "requeue-dead", "retention-sweep")
+        for name in (*names, "deduplicate"):
             daemon.api.post(f"/api/repair/{name}", {}).refused(403, success=False, affected=0)
         ran = run_signet(daemon, "repair", "check-fts")
         assert (ran.returncode != 0, "autonomous.frozen" in ran.stderr) == (True, True), ran.stderr
+
+
+PAIRS = 8
+
+
+def say_twice(daemon: LiveDaemon) -> list[tuple[str, str]]:
+    """Store some facts twice, in nearly the same words, with their vectors."""
+    told = [
+        (
+            daemon.api.remember(f"The staging database of the shop number {at} listens on port {5400 + at}")["id"],
+            daemon.api.remember(f"The staging database of shop number {at} listens on port {5400 + at}", tags="twice")[
+                "id"
+            ],
+        )
+        for at in range(PAIRS)
+    ]
+    eventually(
+        lambda: daemon.api.get("/api/repair/embedding-gaps").ok()["unembedded"] == 0, within_s=60, what="vectors"
+    )
+    return told
+
+
+def test_duplicates_are_listed_first_and_then_merged() -> None:
+    with live_daemon() as daemon:
+        told = say_twice(daemon)
+        assert daemon.api.get("/api/repair/dedup-stats").ok() == {
+            "exactClusters": 0, "exactExcess": 0, "totalActive": 2 * PAIRS, "uncompared": 2 * PAIRS
+        }  # fmt: skip
+        planned = daemon.api.post("/api/repair/deduplicate", {"dryRun": True}).ok()
+        assert (planned["affected"], planned["clusters"]) == (0, PAIRS)
+        assert sorted((pair["kept"], pair["merged"]) for pair in planned["pairs"]) == sorted(told)
+        asked = run_signet(daemon, "repair", "deduplicate")
+        assert (asked.returncode != 0, asked.stdout.count("listens on port")) == (True, 2 * PAIRS), asked.stderr
+        assert len(daemon.api.listed()) == 2 * PAIRS, "nothing is merged without a yes"
+
+        ran = run_signet(daemon, "repair", "deduplicate", "--yes")
+        assert (ran.returncode, f"{PAIRS} memories were merged" in ran.stderr) == (0, True), ran.stderr
+        assert {memory["id"]: memory["tags"] for memory in daemon.api.listed()} == {kept: "twice" for kept, _ in told}
+        assert daemon.api.post("/api/repair/deduplicate").refused(429)["retryAfter"] > 500_000
+        assert daemon.api.get("/api/repair/dedup-stats").ok()["uncompared"] == 0
+        kept, merged = told[0]
+        assert daemon.api.get(f"/api/memory/{kept}/history").ok()["history"][-1]["event"] == "merged"
+        daemon.api.post(f"/api/memory/{merged}/recover", {"reason": "both are needed"}).ok()
+        assert daemon.api.post("/api/repair/deduplicate", {"dryRun": True}).ok()["pairs"] == []
+
+
+@pytest.mark.parametrize("point", ["writer.before_commit=kill@4/1", "gateway.sent_to_writer=kill@5/1"])
+def test_a_crash_between_two_merges_leaves_each_pair_whole(point: str) -> None:
+    with live_daemon() as daemon:
+        told = say_twice(daemon)
+        assert daemon.stop() == 0
+        fired = daemon.root / "fired"
+        daemon.start(SIGNET_SYNC_POINTS=point, SIGNET_SYNC_POINTS_FIRED=str(fired))
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            daemon.api.post("/api/repair/deduplicate", {})
+        eventually(fired.exists, what="the process is killed")
+        eventually(lambda: daemon.api.get("/health").status == 200, within_s=60, what="the daemon serves")
+        tags = {memory["id"]: memory["tags"] for memory in daemon.api.listed()}
+        done = {kept: merged for kept, merged in told if tags.get(kept)}
+        assert 0 < len(done) <= PAIRS
+        for kept, merged in told:
+            events = [event["event"] for event in daemon.api.get(f"/api/memory/{kept}/history").ok()["history"]]
+            assert (merged in tags, tags[kept], events) == (
+                (False, "twice", ["created", "merged"]) if kept in done else (True, None, ["created"])
+            )
+        left = daemon.api.post("/api/repair/deduplicate", {"dryRun": True, "again": True}).ok()["pairs"]
+        assert len(left) == PAIRS - len(done)
+        daemon.api.post("/api/repair/deduplicate").refused(429)

@@ -12,6 +12,7 @@ from signet_actors.features.diagnostics.rules import report
 from signet_actors.features.repairs.rules import (
     CHECK_TEXT,
     CLEAN,
+    DEDUPLICATE,
     HOUR_MS,
     REEMBED,
     RELEASE,
@@ -75,6 +76,7 @@ def test_an_action_has_a_cooldown_and_an_hourly_budget(ages_ms: list[int], wait_
 def test_each_action_has_the_limits_of_the_configuration() -> None:
     limits = RepairConfig()
     assert limit_of(REEMBED, limits) == (300_000, 10)
+    assert limit_of(DEDUPLICATE, limits) == (600_000, 3)
     assert {limit_of(action, limits) for action in (REQUEUE, RELEASE, CHECK_TEXT, SWEEP, CLEAN)} == {(60_000, 50)}
 
 

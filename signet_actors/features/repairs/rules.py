@@ -19,6 +19,7 @@ CHECK_TEXT: Final = "checkFtsConsistency"
 SWEEP: Final = "retention_sweep"
 REEMBED: Final = "reembedMissingMemories"
 CLEAN: Final = "cleanOrphanedEmbeddings"
+DEDUPLICATE: Final = "deduplicateMemories"
 HOUR_MS: Final = 3_600_000
 MAX_DEAD_RATE: Final = 0.01
 MAX_TOMBSTONE_RATIO: Final = 0.3
@@ -44,6 +45,10 @@ class RepairLimits(Protocol):
     def requeue_cooldown_ms(self) -> int: ...
     @property
     def requeue_hourly_budget(self) -> int: ...
+    @property
+    def dedup_cooldown_ms(self) -> int: ...
+    @property
+    def dedup_hourly_budget(self) -> int: ...
 
 
 class Limit(NamedTuple):
@@ -57,6 +62,8 @@ def limit_of(action: str, repair: RepairLimits) -> Limit:
     """Return the limit of an action. Those without keys of their own have that of the requeues, each by itself."""
     if action == REEMBED:
         return Limit(repair.reembed_cooldown_ms, repair.reembed_hourly_budget)
+    if action == DEDUPLICATE:
+        return Limit(repair.dedup_cooldown_ms, repair.dedup_hourly_budget)
     return Limit(repair.requeue_cooldown_ms, repair.requeue_hourly_budget)
 
 

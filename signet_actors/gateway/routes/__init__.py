@@ -14,7 +14,16 @@ from signet_actors.features.facets.api import FACETS
 from signet_actors.features.session_summaries.api import EXPAND
 from signet_actors.gateway.features import answer
 from signet_actors.gateway.http.route import Handler, Route, serve
-from signet_actors.gateway.routes import auth, checkpoints, diagnostics, knowledge, memories, repairs, reviews
+from signet_actors.gateway.routes import (
+    auth,
+    checkpoints,
+    diagnostics,
+    duplicates,
+    knowledge,
+    memories,
+    repairs,
+    reviews,
+)
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.registry import SUBJECTS
 
@@ -22,6 +31,7 @@ HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {
     **auth.HANDLERS,
     **checkpoints.HANDLERS,
     **diagnostics.HANDLERS,
+    **duplicates.HANDLERS,
     **knowledge.HANDLERS,
     **repairs.HANDLERS,
     **reviews.HANDLERS,

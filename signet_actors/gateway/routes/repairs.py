@@ -13,6 +13,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from signet_actors.errors import HTTP_STATUS, ErrorCode, SignetError
+from signet_actors.features.duplicates.api import STATS, DedupStatsReply
 from signet_actors.features.repairs import rules
 from signet_actors.features.repairs.api import (
     CHECK_TEXT,
@@ -25,12 +26,13 @@ from signet_actors.features.repairs.api import (
     PlanReply,
     Work,
 )
-from signet_actors.gateway.features import answer
+from signet_actors.gateway.features import answer, ask
 from signet_actors.gateway.http.route import Call, Handler, HttpResponse
 from signet_actors.gateway.routes.diagnostics import measured
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.repair import RepairRefused
 from signet_actors.operations.request_fields import NoFields
+from signet_actors.operations.transcripts import OwnAgent
 
 
 async def gated(action: str, repair: Callable[[Call[Any]], Awaitable[HttpResponse]], call: Call[Any]) -> HttpResponse:
@@ -63,6 +65,10 @@ async def plan(call: Call[NoFields]) -> HttpResponse:
     if work.orphans:
         reason = f"{work.orphans} memories are gone but have vectors"
         found.append(PlannedRepair("clean-orphans", rules.CLEAN, reason, False))
+    twice = (await ask(call, STATS, OwnAgent())).read(DedupStatsReply)
+    if twice.exact_excess:
+        reason = f"{twice.exact_excess} memories have the text of another one"
+        found.append(PlannedRepair("deduplicate", rules.DEDUPLICATE, reason, False))
     return HttpResponse(PlanReply(found))
 
 

@@ -153,6 +153,10 @@ STEPS = (
     post("check the text index", "/api/repair/check-fts", {"repair": True}, view=shape),
     post("check it with a wrong switch", "/api/repair/check-fts", {"repair": "yes"}),
     post("embed again", "/api/repair/re-embed", {}, view=shape),
+    get("memories that say the same twice", "/api/repair/dedup-stats", view=shape),
+    post("list duplicates", "/api/repair/deduplicate", {"dryRun": True}, view=shape),
+    post("merge duplicates", "/api/repair/deduplicate", {"limit": 3}, view=shape),
+    post("merge duplicates, dryRun is no boolean", "/api/repair/deduplicate", {"dryRun": "yes"}),
     post("delete vectors of no memory", "/api/repair/clean-orphans", {}, view=shape),
 )
 

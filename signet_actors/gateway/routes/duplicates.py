@@ -1,0 +1,85 @@
+"""Find memories that say the same twice, and have the writer merge them pair by pair.
+
+Source: docs/compatibility.md "Repair gate".
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from signet_actors.features.duplicates.api import (
+    DEDUPLICATE,
+    CompareVectors,
+    DeduplicateReply,
+    DeduplicateRequest,
+    FindExact,
+    FoundDuplicates,
+    FoundPair,
+    MergePair,
+    NoteCompared,
+    PairMerged,
+)
+from signet_actors.features.repairs import rules
+from signet_actors.features.repairs.api import EnterRepair
+from signet_actors.gateway.http.route import Call, Handler, HttpResponse
+from signet_actors.gateway.routes.repairs import gated
+from signet_actors.operations.operation import Operation
+
+COMPARING_NS: Final = 15_000_000_000
+"""A request compares memories for so long; the next one goes on where it ended."""
+
+
+async def deduplicate(call: Call[DeduplicateRequest]) -> HttpResponse:
+    """Merge the pairs that are found, each in a transaction of its own; with ``dryRun`` only list them."""
+    request = call.request
+    if not request.dry_run:
+        call.refuse_if_frozen()
+        await call.ask_writer_unkeyed(EnterRepair(action=rules.DEDUPLICATE, principal=call.principal))
+    pairs, compared, complete = await _find(call)
+    done = list[FoundPair]()
+    if request.dry_run:
+        done = pairs
+    else:
+        for found in pairs:
+            merge = MergePair(found, call.agent_id, call.principal, planned=len(pairs), first=not done)
+            if (await call.ask_writer_unkeyed(merge)).read(PairMerged).merged:
+                done.append(found)
+        await call.ask_writer_unkeyed(NoteCompared(call.agent_id, compared))
+    count = len(done)
+    verb = "would be merged" if request.dry_run else "were merged"
+    message = f"{count} memories {verb} into others that say the same"
+    if not complete:
+        message += "; there may be more: the next request goes on"
+    return HttpResponse(
+        DeduplicateReply(
+            action=rules.DEDUPLICATE,
+            success=True,
+            affected=0 if request.dry_run else count,
+            message=message,
+            steps=[],
+            clusters=len({found.pair.kept for found in done}),
+            pairs=[found.pair for found in done],
+        )
+    )
+
+
+async def _find(call: Call[DeduplicateRequest]) -> tuple[list[FoundPair], int, bool]:
+    """Return the pairs, the last vector that was compared, and whether all were compared."""
+    repair = call.state.config.memory.pipeline_v2.repair
+    clock, limit = call.state.clock, call.request.limit or repair.dedup_batch_size
+    until_ns = clock.monotonic_ns() + COMPARING_NS
+    exact = (await call.ask_searcher(FindExact(call.agent_id, limit))).read(FoundDuplicates)
+    pairs, merged = list(exact.pairs), tuple(exact.merged)
+    compared, done = (0 if call.request.again else exact.compared), False
+    while not done and len(pairs) < limit and clock.monotonic_ns() < until_ns:
+        step = CompareVectors(
+            call.agent_id, compared, repair.dedup_semantic_threshold, limit - len(pairs), without=merged
+        )
+        found = (await call.ask_searcher(step)).read(FoundDuplicates)
+        pairs += found.pairs
+        compared, done, merged = found.compared, found.done, tuple(found.merged)
+    return pairs, compared, done
+
+
+HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {DEDUPLICATE: partial(gated, rules.DEDUPLICATE, deduplicate)}
