@@ -25,7 +25,7 @@ LIBRARY_TESTS = $(addprefix tests/,actor/test_bus_client.py actor/test_child_pro
 	unit/test_terminal_screens.py)
 TEST_TOOLS = flit_core grimp hypothesis import-linter pytest pytest-timeout pytest-xdist tokenizers
 
-.PHONY: help install install-mcp install-dev third-party wheel wheels-check run demo test test-fast test-lowest test-lowest-libraries hostile chaos soak sim sim-pipeline harnesses check lint format lock bench bench-100k \
+.PHONY: help install install-mcp install-dev third-party wheel wheels-check run demo test test-browser test-fast test-lowest test-lowest-libraries hostile chaos soak sim sim-pipeline harnesses check lint format lock bench bench-100k \
 	bench-searchers bench-isolation bench-pipeline bench-recall bench-stages bench-generality bench-questions clean
 
 help: ## list the targets
@@ -66,6 +66,11 @@ install: $(VENV)/.installed ## make .venv with .venv/bin/signet in it
 
 install-mcp: install # of earlier releases, in which the memory tools were an extra
 
+$(VENV)/.installed-browser: $(VENV)/.installed-dev requirements-browser.lock
+	$(BIN)/python -m ensurepip >/dev/null
+	$(PIP) install --require-hashes -r requirements-browser.lock
+	@touch $@
+
 install-dev: $(VENV)/.installed-dev ## the same, with the tools for tests and checks
 
 third-party: ## fetch the files of other projects that are part of the package: models, API page
@@ -87,11 +92,14 @@ demo: install ## the whole main job on a throw-away workspace; ends by itself
 
 # More than there are processors: a third of the time a test waits for a daemon.
 test: WORKERS = 3
-test: install-dev ## all tests with bounded faults, in WORKERS=3 processes
-	$(PYTEST)
+test: install-dev ## all tests with bounded faults but those in a browser, in WORKERS=3 processes
+	$(PYTEST) -m "not browser"
+
+test-browser: $(VENV)/.installed-browser ## the page in a real browser (chromium and a font: apt-get install chromium fonts-dejavu-core)
+	SIGNET_BROWSER=required $(BIN)/python -m pytest tests/browser
 
 test-fast: install-dev ## the tests that start no daemon
-	$(PYTEST) -m "not system and not slow" -q
+	$(PYTEST) -m "not system and not slow and not browser" -q
 
 hostile: install-dev ## hostile and random input, the long variant (some hours); SIGNET_HOSTILE_SEED=n for another seed
 	SIGNET_HOSTILE=long $(BIN)/python -m pytest -s tests/hostile
@@ -121,6 +129,7 @@ lock: install-dev ## resolve the dependencies anew into the hashed locks; UPGRAD
 	$(PIP) install uv
 	$(COMPILE) --group build --output-file requirements.lock
 	$(COMPILE) --group dev --output-file requirements-dev.lock
+	$(subst pyproject.toml,,$(COMPILE)) --group pyproject.toml:browser --constraint requirements-dev.lock --output-file requirements-browser.lock
 
 test-lowest: install-dev ## the fast tests with the lowest versions that pyproject.toml allows, in build/lowest
 	$(PIP) install uv

@@ -1,7 +1,8 @@
 """Bring the files of other projects into the checkout: ``python ops/third_party.py [--check | --multilingual]``.
 
-They are the weights of embedding models and the page that shows the API; they are part of our wheel, never of the
-repository. ``signet setup`` fetches the multilingual model by the same code, which needs the standard library only.
+They are the weights of embedding models, the page that shows the API, and the module that draws the page at ``/``; they
+are part of our wheel, never of the repository. ``signet setup`` fetches the multilingual model by the same code, which
+needs the standard library only.
 
 Source: docs/decisions.md 22 and 57.
 """
@@ -64,6 +65,17 @@ WHEELS = (
                 f"{_SWAGGER}/favicon-32x32.png",
                 "swagger_ui/favicon-32x32.png",
                 "3ed612f41e050ca5e7000cad6f1cbe7e7da39f65fca99c02e99e6591056e5837",
+            ),
+        ),
+    ),
+    Wheel(
+        "datasette-preact==0.0.1",
+        "6cfe3b4d4651ffa4ec9207e3df40e49ea5e157d9b064ac02fd516d931cd52a58",
+        (
+            File(
+                "datasette_preact/static/preact-10.27.2-htm-3.1.1.min.js",
+                "preact/preact-htm.js",
+                "2ad4f06c517e968b6382c26262363ebb89ebd7bcf3f7dc29a8368fe5b542861b",
             ),
         ),
     ),

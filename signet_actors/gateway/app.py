@@ -70,6 +70,7 @@ from signet_actors.gateway.server.load_shedding import LARGE_BODY_BYTES
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.headers import TRACE_HEADER
 from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.page import INDEX
 from signet_actors.operations.request_reader import query_warnings
 from signet_actors.runtime.clock import new_id
 from signet_actors.runtime.logging.throttle import LogThrottle
@@ -86,9 +87,20 @@ SECURITY_HEADERS = (
 )
 """Sent with every response. No response has an Access-Control header."""
 
+INDEX_PATH: Final = INDEX.paths[0].encode()
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_STORE = (b"cache-control", b"no-store")
 _TRACE = TRACE_HEADER.encode()
+
+
+def _described(answer: EncodedResponse) -> tuple[tuple[bytes, bytes], ...]:
+    """Return the headers of the body; a 304 has none, and says nothing of the one that the client has.
+
+    Source: RFC 9110, section 15.4.5.
+    """
+    if answer.status == 304:
+        return ()
+    return (b"content-type", answer.media_type.encode()), (b"content-length", b"%d" % len(answer.body))
 
 
 class RequestContext:
@@ -135,8 +147,7 @@ class RequestContext:
         """Send the response, in one write if our own server runs the application."""
         sync_point("gateway.before_response")
         headers = [
-            (b"content-type", answer.media_type.encode()),
-            (b"content-length", b"%d" % len(answer.body)),
+            *_described(answer),
             *SECURITY_HEADERS,
             (_TRACE, self.trace_id.encode()),
         ]
@@ -208,7 +219,10 @@ class Application:
         """Return the response to a request that must not be routed, or None."""
         headers: Headers = scope["headers"]
         client = scope["client"]
-        rejection = check_request(self.state.guard, scope["method"], headers, client[0] if client else None)
+        peer = client[0] if client else None
+        rejection = check_request(
+            self.state.guard, scope["method"], headers, peer, opens_shell=scope["raw_path"] == INDEX_PATH
+        )
         if rejection is not None:
             self.state.counters.guarded += 1
             self._log_guard(scope["method"], rejection.detail)

@@ -1,4 +1,4 @@
-"""The API document, a page that shows it, and the index page. Source: docs/decisions.md 27, 40."""
+"""The API document and a page that shows it. Source: docs/decisions.md 27, 40."""
 
 from __future__ import annotations
 
@@ -8,19 +8,6 @@ from typing import Any, Final
 from signet_actors.operations.operation import BY_ALL, Operation
 from signet_actors.operations.request_fields import NoFields
 
-INDEX: Final[Operation[NoFields, str]] = Operation(
-    name="api.index",
-    summary="Index page",
-    tag="page",
-    method="GET",
-    paths=("/",),
-    request=NoFields,
-    replies={200: str},
-    permission=None,
-    scoped_by=BY_ALL,
-    media_types=("text/html", "text/plain"),
-    surfaces=("http",),
-)
 OPENAPI: Final[Operation[NoFields, dict[str, Any]]] = Operation(
     name="api.document",
     summary="This document",
@@ -65,4 +52,4 @@ DOCS_FILE: Final[Operation[NoFields, bytes]] = Operation(
     scoped_by=BY_ALL,
     surfaces=("http",),
 )
-OPERATIONS: Final = (INDEX, OPENAPI, DOCS, DOCS_FILE)
+OPERATIONS: Final = (OPENAPI, DOCS, DOCS_FILE)

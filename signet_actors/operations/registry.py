@@ -60,6 +60,7 @@ SUBJECTS: Final = tuple(
         "features.audit.api",
         "features.auth_tokens.api",
         "operations.mcp",
+        "operations.page",
         "operations.api_docs",
     )
 )

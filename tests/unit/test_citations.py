@@ -20,7 +20,7 @@ ELSEWHERE = re.compile(r"(?<![\w/.-])(?:decisions|reliability|wire|house|targets
 CITED = re.compile(r'\bdocs/((?:guides/)?[\w.-]+\.md)((?:,?\s+(?:and\s+)?"[^"\n]{2,80}")*)')
 NAMED = re.compile(r'"([^"\n]{2,80})"')
 NUMBERED = re.compile(r"\bdocs/decisions\.md\s+(\d{1,2})\b")
-LAST_DECISION = 68
+LAST_DECISION = 69
 
 
 def headings(document: Path) -> set[str]:

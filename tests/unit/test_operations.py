@@ -57,7 +57,7 @@ OPEN = {
         *("embeddings.status", "embeddings.health", "status.get", "status.features", "health.get", "health.live"),
         *("health.ready", "metrics.get", "harnesses.list", "auth.whoami"),
     ),
-    "documents": ("api.index", "api.document", "api.page", "api.file"),
+    "documents": ("page.index", "page.file", "api.document", "api.page", "api.file"),
     "each request within it is checked": ("mcp.message",),
 }
 """Operations whose whole reply any user of the machine may have, by the reason."""

@@ -17,11 +17,15 @@ HOST = b"127.0.0.1:3850"
 
 
 def status_of(
-    *headers: tuple[bytes, bytes], method: str = "GET", host: bytes | None = HOST, peer: str | None = "127.0.0.1"
+    *headers: tuple[bytes, bytes],
+    method: str = "GET",
+    host: bytes | None = HOST,
+    peer: str | None = "127.0.0.1",
+    opens_shell: bool = False,
 ) -> int:
     """200 for a request that is let in, else the status of its refusal."""
     named = [] if host is None else [(b"host", host)]
-    refusal = check_request(POLICY, method, [*named, *headers], peer)
+    refusal = check_request(POLICY, method, [*named, *headers], peer, opens_shell=opens_shell)
     return 200 if refusal is None else refusal.status
 
 
@@ -259,3 +263,38 @@ def test_allowed_hosts_are_answered_on_the_daemons_or_the_given_port() -> None:
         b"box": False,
         b"box:3850": False,
     }
+
+
+LINK = {"site": b"cross-site", "mode": b"navigate", "dest": b"document", "user": b"?1"}
+
+
+def link(**others: bytes | None) -> list[tuple[bytes, bytes]]:
+    """The headers of a request that a browser makes for a link of another site; None leaves one out."""
+    return [(f"sec-fetch-{name}".encode(), value) for name, value in {**LINK, **others}.items() if value is not None]
+
+
+@pytest.mark.parametrize("site", [b"cross-site", b"same-site"])
+def test_a_link_of_another_site_opens_the_shell_in_a_tab_and_nothing_else(site: bytes) -> None:
+    assert status_of(*link(site=site), opens_shell=True) == 200
+    assert status_of(*link(site=site, user=None), opens_shell=True) == 200
+    assert status_of(*link(site=site), opens_shell=False) == 403
+
+
+@pytest.mark.parametrize(
+    ("method", "headers"),
+    [
+        ("HEAD", link()),
+        ("POST", link()),
+        ("GET", link(dest=b"iframe")),
+        ("GET", link(dest=b"embed")),
+        ("GET", link(dest=None)),
+        ("GET", link(mode=b"no-cors", dest=b"script")),
+        ("GET", link(mode=b"cors", dest=b"empty")),
+        ("GET", link(mode=b"websocket")),
+        ("GET", link(mode=None)),
+        ("GET", [*link(), (b"origin", b"http://evil.example")]),
+        ("GET", [*link(), (b"origin", b"null")]),
+    ],
+)
+def test_what_is_no_followed_link_does_not_reach_the_shell(method: str, headers: list[tuple[bytes, bytes]]) -> None:
+    assert status_of(*headers, method=method, opens_shell=True) == 403

@@ -54,6 +54,8 @@ Source: W3C Fetch Metadata Request Headers, section 2; Fetch standard, "append a
 docs/compatibility.md "Real clients: TypeScript SDK".
 """
 READ_METHODS = frozenset({"GET", "HEAD"})
+_FOLLOWED_LINK = ((b"sec-fetch-mode", b"navigate"), (b"sec-fetch-dest", b"document"))
+"""Headers of a request that a browser makes to show its response in a tab."""
 
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
 
@@ -123,9 +125,12 @@ def served_uids(users: Iterable[str], unknown: Callable[[str], None]) -> frozens
     return frozenset(found)
 
 
-def check_request(policy: GuardPolicy, method: str, headers: Headers, peer: str | None) -> GuardRejection | None:
+def check_request(
+    policy: GuardPolicy, method: str, headers: Headers, peer: str | None, *, opens_shell: bool = False
+) -> GuardRejection | None:
     """Return None if the request may be served. Header names must be lower-case. Ignores path, query and body.
 
+    ``opens_shell``: it is for the shell of the page at ``/``, which has no data: a link on another site may lead there.
     ``peer`` None: the client has reset its connection, so it is not known whether it is on this machine.
     """
     if peer is None:
@@ -158,7 +163,8 @@ def check_request(policy: GuardPolicy, method: str, headers: Headers, peer: str 
     rejection = _check_host(policy, seen.get(b"host"))
     if rejection is not None or not browser:
         return rejection
-    return _check_browser(method, seen, ("http", "https") if policy.proxies or policy.has_tls else ("http",))
+    schemes = ("http", "https") if policy.proxies or policy.has_tls else ("http",)
+    return _check_browser(method, seen, schemes, opens_shell=opens_shell)
 
 
 def is_from_proxy(headers: Headers) -> bool:
@@ -214,8 +220,13 @@ def _check_host(policy: GuardPolicy, raw: bytes | None) -> GuardRejection | None
     return _misdirected("The host name in the Host header is not allowed; add it to gateway.allowedHosts")
 
 
-def _check_browser(method: str, seen: dict[bytes, bytes], schemes: tuple[str, ...]) -> GuardRejection | None:
-    """Return None if a browser's request comes from our own page or the address bar, and its body, if any, is JSON."""
+def _check_browser(
+    method: str, seen: dict[bytes, bytes], schemes: tuple[str, ...], *, opens_shell: bool
+) -> GuardRejection | None:
+    """Return None if a browser's request comes from our own page or the address bar, and its body, if any, is JSON.
+
+    A link of any site may open the shell in a tab; no site can frame it, fetch it or send it a form.
+    """
     origin = seen.get(b"origin")
     own = [scheme.encode() + b"://" + seen[b"host"].strip().lower() for scheme in schemes]
     if origin is not None and origin.strip().lower() not in own:
@@ -223,7 +234,8 @@ def _check_browser(method: str, seen: dict[bytes, bytes], schemes: tuple[str, ..
     site = seen.get(b"sec-fetch-site")
     if site is not None:
         site = site.strip().lower()
-        if site != b"same-origin" and not (site == b"none" and method in READ_METHODS):
+        is_link = opens_shell and method == "GET" and all(seen.get(name) == value for name, value in _FOLLOWED_LINK)
+        if site != b"same-origin" and not (site == b"none" and method in READ_METHODS) and not is_link:
             return _forbidden("Requests from other web sites are refused")
     if has_body(list(seen.items())) and media_type(seen.get(b"content-type")) != "application/json":
         return GuardRejection(

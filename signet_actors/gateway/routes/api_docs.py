@@ -1,4 +1,4 @@
-"""The API document, a page that shows it, and the index page at ``/``.
+"""The API document and a page that shows it.
 
 All files come from the installed package. The page works offline and may not load anything from another host.
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from html import escape
 from pathlib import Path
 
 import signet_actors
@@ -17,7 +16,7 @@ from signet_actors.errors import NotFound
 from signet_actors.gateway.http.openapi import for_openapi_30, openapi_document
 from signet_actors.gateway.http.responses import encode_json
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
-from signet_actors.operations.api_docs import DOCS, DOCS_FILE, DOCS_FILES, INDEX, OPENAPI
+from signet_actors.operations.api_docs import DOCS, DOCS_FILE, DOCS_FILES, OPENAPI
 from signet_actors.operations.registry import OPERATIONS
 from signet_actors.operations.request_fields import NoFields
 
@@ -55,32 +54,6 @@ DOCS_PAGE = """<!doctype html>
 </html>
 """
 
-INDEX_PAGE = """<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><title>Signet Actors</title></head>
-<body>
-<h1>Signet Actors {version}</h1>
-<p>The long-term memory of the AI agents on this machine.</p>
-<ul>
-<li><a href="/api/docs">API documentation with a form to try requests</a></li>
-<li><a href="/api/openapi.json">API document (OpenAPI 3.1)</a></li>
-<li><a href="/api/status">Status</a></li>
-<li><a href="/health">Health</a></li>
-<li><a href="/metrics">Metrics for Prometheus</a></li>
-</ul>
-</body>
-</html>
-"""
-
-INDEX_TEXT = """Signet Actors {version}: the long-term memory of the AI agents on this machine.
-
-  {base}/api/docs          the API documentation, with a form to try requests
-  {base}/api/openapi.json  the API document (OpenAPI 3.1)
-  {base}/api/status        processes, counts and jobs
-  {base}/health            health
-  {base}/metrics           metrics for Prometheus
-"""
-
 PAGE_HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -91,16 +64,6 @@ PAGE_HEADERS = {
 """Allow only our own scripts. Inline styles are allowed because swagger-ui sets them on elements."""
 
 HTML = "text/html; charset=utf-8"
-
-
-async def index(call: Call[NoFields]) -> HttpResponse:
-    """Return an HTML page to a browser and plain text to any other client."""
-    version = signet_actors.__version__
-    if "text/html" in call.headers.get("accept", ""):
-        return HttpResponse(INDEX_PAGE.format(version=escape(version)).encode(), headers=PAGE_HEADERS, media_type=HTML)
-    base = f"http://{call.headers['host']}"
-    text = INDEX_TEXT.format(version=version, base=base)
-    return HttpResponse(text.encode(), headers=PAGE_HEADERS, media_type="text/plain; charset=utf-8")
 
 
 async def openapi(call: Call[NoFields]) -> HttpResponse:  # noqa: ARG001 - every caller gets the same document
@@ -144,7 +107,6 @@ def _openapi_30_document() -> bytes:
 
 
 ROUTES: tuple[Route, ...] = (
-    *serve(INDEX, index),
     *serve(OPENAPI, openapi),
     *serve(DOCS, docs),
     *serve(DOCS_FILE, docs_file),

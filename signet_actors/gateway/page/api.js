@@ -1,0 +1,64 @@
+// Requests by the name of the operation. Paths come from the declarations of the daemon, never from here.
+import { OPERATIONS } from "./operations.js";
+
+export class ApiError extends Error {
+  constructor(status, body) {
+    super(body.error || `The daemon answered ${status}`);
+    this.status = status;
+    this.code = body.code;
+    this.body = body;
+  }
+}
+
+export const UNREACHABLE = "The daemon does not answer. Nothing was changed; it is tried again.";
+
+const caller = { agent: "", token: "" };
+
+export function actAs(agent) {
+  caller.agent = agent || "";
+}
+
+export function setToken(token) {
+  caller.token = token || "";
+}
+
+// Returns whether this daemon has the operation: an older one may be behind a tab that was opened before.
+export function has(name) {
+  return name in OPERATIONS;
+}
+
+// `fields` are the parameters of the path and the fields of the request, by the names of the API document.
+// Reads are marked as those of a person who looks: they do not count as a use of a memory.
+export async function api(name, fields = {}, { signal, keepalive = false } = {}) {
+  const [method, path, changes] = OPERATIONS[name];
+  const rest = { ...fields };
+  const target = path.replace(/\{(\w+)\}/g, (_, key) => {
+    const value = rest[key];
+    delete rest[key];
+    return encodeURIComponent(value);
+  });
+  const headers = { accept: "application/json" };
+  if (changes) headers["x-signet-actor"] = "dashboard";
+  else headers["x-signet-observe"] = "1";
+  if (caller.agent) headers["x-signet-agent-id"] = caller.agent;
+  if (caller.token) headers.authorization = `Bearer ${caller.token}`;
+  let url = target;
+  let body;
+  if (method === "GET") {
+    const query = new URLSearchParams(Object.entries(rest).filter(([, value]) => value !== undefined && value !== ""));
+    if ([...query].length) url += `?${query}`;
+  } else {
+    headers["content-type"] = "application/json";
+    body = JSON.stringify(rest);
+  }
+  let response;
+  try {
+    response = await fetch(url, { method, headers, body, signal, keepalive, cache: "no-store", credentials: "omit" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, { error: UNREACHABLE, code: "unreachable" });
+  }
+  const reply = await response.json().catch(() => ({}));
+  if (!response.ok) throw new ApiError(response.status, reply);
+  return reply;
+}

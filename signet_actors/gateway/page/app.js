@@ -1,0 +1,103 @@
+// The frame: screens by address, scope, keys that work everywhere, help.
+import { html, render, useEffect, useState } from "./preact.js";
+import { actAs, api } from "./api.js";
+import { Jump } from "./jump.js";
+import { knownKeys, useKeys } from "./keys.js";
+import { useLoad } from "./load.js";
+import { Memories } from "./memories.js";
+import { MemoryScreen } from "./memory.js";
+import { Notice } from "./notice.js";
+import { useModal } from "./parts.js";
+import { go, setParams, to, useRoute } from "./route.js";
+import { apply, choose, setting, useSetting } from "./settings-store.js";
+import { cut, projectName } from "./words.js";
+
+// In the order of the navigation; a screen without a title has no entry there.
+const SCREENS = [
+  { name: "memories", title: "Memories", key: "m", view: Memories },
+  { name: "memory", view: MemoryScreen },
+];
+const HEALTH_MS = 15_000;
+
+function Scope({ params }) {
+  const load = useLoad("projects", async (signal) => {
+    const reply = await api("memories.list", { limit: 200 }, { signal });
+    return [...new Set(reply.memories.map((row) => row.project).filter(Boolean))].sort();
+  });
+  const projects = [...new Set([...(load.data || []), params.project].filter(Boolean))];
+  return html`<div class="scope">
+    <label><span>Project</span><select value=${params.project || ""} onChange=${(event) => setParams({ project: event.target.value, open: "" })}>
+      <option value="">all projects</option>
+      ${projects.map((project) => html`<option value=${project}>${projectName(project)}</option>`)}</select></label>
+    <label><span>Agent</span><input value=${params.agent || ""} placeholder="default" autocomplete="off" size="9"
+      onChange=${(event) => setParams({ agent: event.target.value.trim(), open: "" })} /></label>
+  </div>`;
+}
+
+function State() {
+  const load = useLoad("health", (signal) => api("health.get", {}, { signal }), { everyMs: HEALTH_MS });
+  const { data, error } = load;
+  const state = error ? "not reachable" : data ? (data.status === "healthy" ? "ready" : data.status) : "…";
+  return html`<span class=${`state ${state === "ready" ? "is-ok" : state === "…" ? "" : "is-bad"}`} role="status"
+    title=${cut(error?.message || data?.detail || "", 200)}>${state === "ready" ? "●" : state === "…" ? "○" : "▲"} ${cut(state, 30)}</span>`;
+}
+
+function Choice({ name, text, values }) {
+  const value = useSetting(name);
+  return html`<label>${text}<select value=${value} onChange=${(event) => choose(name, event.target.value)}>
+    ${values.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>`;
+}
+
+function Help({ close }) {
+  useKeys({ Escape: ["close", close] });
+  return html`<dialog class="help" aria-labelledby="help" ref=${useModal()} onClose=${close}>
+    <h2 id="help">Keys</h2>
+    <dl>${knownKeys().map(([key, text]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${text}</dd></div>`)}</dl>
+    <h2>This browser</h2>
+    <div class="choices">
+      <${Choice} name="theme" text="Colours" values=${["auto", "light", "dark"]} />
+      <${Choice} name="rows" text="Lines" values=${["wide", "dense"]} />
+      <${Choice} name="times" text="Times" values=${["short", "exact"]} />
+      <${Choice} name="keys" text="Single letters as keys" values=${["on", "off"]} />
+    </div>
+    <button onClick=${close}>Close</button></dialog>`;
+}
+
+function App() {
+  const route = useRoute();
+  const [asked, setAsked] = useState("");
+  actAs(route.params.agent);
+  const screen = SCREENS.find((one) => one.name === route.screen);
+  const titled = SCREENS.filter((one) => one.title);
+  useEffect(() => {
+    document.title = `${screen?.title || "Signet"} · Signet`;
+  }, [screen]);
+  useKeys({
+    ...Object.fromEntries(titled.map((one) => [`g ${one.key}`, [`go to ${one.title}`, () => go(to(one.name))]])),
+    "/": ["search", () => go(to("memories"))],
+    "Ctrl+K": ["jump to a screen or an id", () => setAsked("jump")],
+    d: ["dense or wide lines", () => choose("rows", setting("rows") === "wide" ? "dense" : "wide")],
+    "?": ["show the keys", () => setAsked("help")],
+    Escape: ["", () => history.length > 1 && !screen?.title && history.back()],
+  }, { frame: true });
+  const View = screen?.view;
+  return html`<a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), document.getElementById("main").focus())}>Skip to the content</a>
+    <header class="top">
+      <a class="brand" href=${to(titled[0].name)}>Signet</a>
+      <nav aria-label="Screens">${titled.map((one) => html`<a href=${to(one.name)} aria-current=${one === screen ? "page" : undefined}>${one.title}</a>`)}</nav>
+      <${Scope} params=${route.params} />
+      <${State} />
+      <button class="plain" aria-label="Keys and settings of this page" onClick=${() => setAsked("help")}>?</button>
+    </header>
+    <main id="main" tabIndex="-1">
+      <h1 class="unseen">${screen?.title || "Signet"}</h1>
+      ${View ? html`<${View} key=${`${route.screen} ${route.params.agent || ""}`} route=${route} />`
+        : html`<div class="empty"><p>There is no screen “${cut(route.screen, 40)}”.</p><p><a href=${to(titled[0].name)}>${titled[0].title}</a></p></div>`}
+    </main>
+    ${asked === "help" ? html`<${Help} close=${() => setAsked("")} />` : null}
+    ${asked === "jump" ? html`<${Jump} screens=${titled} close=${() => setAsked("")} />` : null}
+    <${Notice} />`;
+}
+
+apply();
+render(html`<${App} />`, document.getElementById("page"));

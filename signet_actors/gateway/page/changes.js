@@ -1,0 +1,119 @@
+// Changes of memories. Each of them says what was done and how to take it back.
+import { api } from "./api.js";
+import { attempt, offerUndo, say } from "./notice.js";
+import { count, cut, tagsOf } from "./words.js";
+
+const REASON = "changed on the page";
+const MOST = 200;
+
+function named(rows) {
+  return rows.length === 1 ? `“${cut(rows[0].content, 48)}”` : count(rows.length, "memory", "memories");
+}
+
+async function modify(patches) {
+  const reply = await api("memories.modify", { reason: REASON, patches });
+  const refused = reply.results.filter((one) => one.error);
+  if (refused.length) say(`${count(refused.length, "memory was", "memories were")} not changed: ${refused[0].error}`, { bad: true });
+  return reply;
+}
+
+// Applies `patchOf(row)` to each row, and offers to take it back with `backOf(row)`.
+async function change(rows, told, patchOf, backOf, done) {
+  if (!rows.length) return;
+  await attempt(async () => {
+    const reply = await modify(rows.slice(0, MOST).map((row) => ({ id: row.id, ...patchOf(row) })));
+    const changed = rows.filter((_, at) => reply.results[at]?.status === "updated");
+    if (changed.length) {
+      offerUndo(told(changed), async () => {
+        await modify(changed.map((row) => ({ id: row.id, ...backOf(row) })));
+        done();
+        return "As it was before.";
+      });
+    }
+    done();
+  });
+}
+
+export function pin(rows, done) {
+  const pinned = !rows.every((row) => row.pinned);
+  return change(
+    rows,
+    (changed) => `${pinned ? "Pinned" : "Unpinned"} ${named(changed)}.`,
+    () => ({ pinned }),
+    (row) => ({ pinned: Boolean(row.pinned) }),
+    done,
+  );
+}
+
+// `tags`: what they all get beside their own, or with `instead` in their place.
+export function tag(rows, tags, done, { instead = false } = {}) {
+  return change(
+    rows,
+    (changed) => `Tagged ${named(changed)}.`,
+    (row) => ({ tags: instead ? tags : [...new Set([...tagsOf(row.tags), ...tags])] }),
+    (row) => ({ tags: tagsOf(row.tags) }),
+    done,
+  );
+}
+
+export function retype(row, type, done) {
+  return change([row], () => `It is a ${type} now.`, () => ({ type }), () => ({ type: row.type }), done);
+}
+
+export async function forget(rows, done) {
+  if (!rows.length) return;
+  await attempt(async () => {
+    const forgotten = [];
+    try {
+      for (const row of rows.slice(0, MOST)) {
+        await api("memories.delete", { id: row.id, reason: REASON, force: true });
+        forgotten.push(row);
+      }
+    } finally {
+      if (forgotten.length) {
+        offerUndo(`Forgotten: ${named(forgotten)}. It can be recovered for some time.`, () => recovered(forgotten, done));
+        done();
+      }
+    }
+  });
+}
+
+async function recovered(rows, done) {
+  for (const row of rows) await api("memories.recover", { id: row.id, reason: REASON });
+  done();
+  return `Recovered: ${named(rows)}.`;
+}
+
+export async function recover(rows, done) {
+  if (!rows.length) return;
+  const told = await attempt(() => recovered(rows, done));
+  if (told) offerUndo(told, async () => {
+    for (const row of rows) await api("memories.delete", { id: row.id, reason: REASON, force: true });
+    done();
+    return "Forgotten again.";
+  });
+}
+
+// Stores another text. Raises ApiError with status 409 if the memory was changed meanwhile.
+export async function rewrite(memory, content, done) {
+  const reply = await api("memories.patch", { id: memory.id, content, reason: REASON, if_version: memory.version });
+  if (reply.status === "no_changes") return;
+  offerUndo(reply.redacted ? "Saved; a secret was cut out." : "Saved.", async () => {
+    await api("memories.patch", { id: memory.id, content: memory.content, reason: "undone", if_version: reply.newVersion });
+    done();
+    return "As it was before.";
+  });
+  done();
+}
+
+export async function remember(content, fields, done) {
+  await attempt(async () => {
+    const reply = await api("memories.remember", { content, ...fields });
+    offerUndo(reply.deduped ? "It was known already." : "Remembered.", async () => {
+      if (!reply.deduped) await api("memories.delete", { id: reply.id, reason: "undone" });
+      done();
+      return reply.deduped ? "Nothing to undo." : "Forgotten again.";
+    });
+    done();
+  });
+}

@@ -1,0 +1,203 @@
+// Memories: search as you type, and mend what is found.
+import { html, useEffect, useMemo, useRef, useState } from "./preact.js";
+import { api } from "./api.js";
+import { forget, pin, recover, remember, tag } from "./changes.js";
+import { Filters } from "./filters.js";
+import { useKeys } from "./keys.js";
+import { useLoad } from "./load.js";
+import { MemoryDetail } from "./memory.js";
+import { Command, Empty, MemoryLine, Placeholder, Reading, useFocus } from "./parts.js";
+import { current, setParams } from "./route.js";
+import { count, cut, day, projectName } from "./words.js";
+
+const TYPING_MS = 120;
+const PAGE = 100;
+const FOUND = 50;
+
+// Returns the conditions of an address, as fields of a request.
+function conditions(params) {
+  const { type, tags, who, pinned, since, project } = params;
+  return { type, tags, who, pinned: pinned ? true : undefined, since, project };
+}
+
+async function read(params, most, signal) {
+  const filters = conditions(params);
+  const began = performance.now();
+  if (params.q && !params.deleted) {
+    const given = Object.fromEntries(Object.entries(filters).filter(([, value]) => value));
+    const reply = await api("memories.recall", { query: params.q, limit: FOUND, answering: true, min_relevance: 0, ...given }, { signal });
+    const rows = reply.results.filter((row) => row.type !== "session_turn" || row.source !== "transcript");
+    return { rows, total: rows.length, ms: performance.now() - began, method: reply.method, noHits: reply.meta.noHits };
+  }
+  const reply = await api("memories.list", { ...filters, limit: most, deleted: params.deleted }, { signal });
+  return { rows: reply.memories, total: reply.total, all: reply.stats.total };
+}
+
+export function Memories({ route }) {
+  const { params } = route;
+  const [most, setMost] = useState(PAGE);
+  const [cursor, setCursor] = useState(0);
+  const [anchor, setAnchor] = useState(0);
+  const [selected, setSelected] = useState(new Map());
+  const [tagging, setTagging] = useState(false);
+  const box = useRef(null);
+  const [text, setText] = useState(params.q || "");  // not that of the address, which is a moment late
+  const sent = useRef(text);
+  const { open, ...asked } = params;
+  const key = `${JSON.stringify(asked)} ${most}`;
+  const load = useLoad(key, (signal) => read(params, most, signal), { delayMs: params.q ? TYPING_MS : 0 });
+  const rows = useMemo(() => load.data?.rows || [], [load.data]);
+  const at = Math.min(cursor, Math.max(0, rows.length - 1));
+
+  useEffect(() => {
+    setCursor(0);
+    setMost(PAGE);
+    setSelected(new Map());
+  }, [JSON.stringify(asked)]);
+
+  useEffect(() => {
+    const now = current().params.q || "";
+    if (now !== sent.current) setText(now);  // a link or the way back, not what is being typed
+    sent.current = now;
+  }, [params.q]);
+  const search = (words) => {
+    setText(words);
+    sent.current = words;
+    setParams({ q: words, open: "" }, { replace: true });
+  };
+
+  const chosen = () => (selected.size ? [...selected.values()] : rows[at] ? [rows[at]] : []);
+  const done = () => {
+    setSelected(new Map());
+    load.reload();
+  };
+  const toggle = (index, { range = false } = {}) => {
+    const next = new Map(selected);
+    const [from, until] = range ? [Math.min(anchor, index), Math.max(anchor, index)] : [index, index];
+    const on = range || !next.has(rows[index]?.id);
+    for (const row of rows.slice(from, until + 1)) on ? next.set(row.id, row) : next.delete(row.id);
+    setSelected(next);
+    setAnchor(index);
+  };
+  const move = (by) => {
+    const next = Math.max(0, Math.min(rows.length - 1, at + by));
+    setCursor(next);
+    if (open && rows[next]) setParams({ open: rows[next].id }, { replace: true });
+  };
+  const show = (index) => {
+    setCursor(index);
+    if (rows[index]) setParams({ open: rows[index].id });
+  };
+  const close = () => {
+    if (document.activeElement === box.current) box.current.blur();
+    else if (tagging) setTagging(false);
+    else if (selected.size) setSelected(new Map());
+    else if (open) setParams({ open: "" });
+  };
+  const forgotten = Boolean(params.deleted);
+  useKeys({
+    "/": ["search", () => box.current?.select()],
+    j: ["next line", () => move(1)],
+    k: ["line before", () => move(-1)],
+    ArrowDown: ["", () => move(1)],
+    ArrowUp: ["", () => move(-1)],
+    Enter: ["open the line", () => show(at)],
+    x: ["select the line", () => toggle(at)],
+    X: ["select up to this line", () => toggle(at, { range: true })],
+    p: ["pin or unpin", () => !forgotten && pin(chosen(), done)],
+    t: ["add tags", () => !forgotten && chosen().length && setTagging(true)],
+    f: ["forget", () => !forgotten && forget(chosen(), done)],
+    r: ["recover", () => forgotten && recover(chosen(), done)],
+    Escape: ["close, or clear the selection", close],
+  });
+
+  return html`<div class=${`memories ${open ? "has-detail" : ""}`}>
+    <section class="list" aria-label="Memories">
+      <div class="search">
+        <input ref=${box} type="search" placeholder="Search memories" aria-label="Search memories" autocomplete="off"
+          spellcheck=${false} maxLength="2000" value=${text} disabled=${forgotten}
+          onInput=${(event) => search(event.target.value)}
+          onKeyDown=${(event) => event.key === "Enter" && (event.target.blur(), rows.length && show(0))} />
+        <p class="found" role="status">${found(load, params)}</p>
+      </div>
+      <${Filters} params=${params} />
+      <${Reading} load=${load} what="memories" />
+      ${load.data === null && !load.error ? html`<${Placeholder} />` : null}
+      <ul class="lines">${rows.map((row, index) => html`<${MemoryLine} key=${row.id} row=${row} cursor=${index === at}
+        selected=${selected.has(row.id)} onOpen=${() => show(index)}
+        onSelect=${(event) => toggle(index, { range: event.shiftKey })}
+        extra=${row.recoverable_until && html`<span>recoverable until ${day(row.recoverable_until)}</span>`} />`)}</ul>
+      ${load.data && !params.q && rows.length < load.data.total
+        ? html`<button class="more" onClick=${() => setMost(most + PAGE)}>Show more of ${count(load.data.total, "memory", "memories")}</button>`
+        : null}
+      ${load.data && load.isCurrent && !rows.length ? html`<${Nothing} params=${params} all=${load.data.all} done=${done} />` : null}
+    </section>
+    ${open ? html`<${MemoryDetail} key=${open} id=${open} query=${forgotten ? "" : params.q} filters=${conditions(params)} onChange=${load.reload}
+      onClose=${() => setParams({ open: "" })} />` : null}
+    <${Bulk} ...${{ rows: chosen(), isOpen: selected.size > 0 || tagging, tagging, setTagging, forgotten, done, clear: () => setSelected(new Map()) }} />
+  </div>`;
+}
+
+function found(load, params) {
+  const { data } = load;
+  if (!data) return "";
+  if (params.deleted) return `${count(data.total, "forgotten memory", "forgotten memories")}, not searched`;
+  if (!params.q) return count(data.total, "memory", "memories");
+  return `${data.total}${data.total === FOUND ? " best" : ""} found in ${Math.round(data.ms)} ms · ${data.method}`;
+}
+
+function Bulk({ rows, isOpen, tagging, setTagging, forgotten, done, clear }) {
+  if (!isOpen) return null;
+  if (tagging) return html`<${Tagging} rows=${rows} close=${() => setTagging(false)} done=${done} />`;
+  return html`<div class="bulk" role="toolbar" aria-label="Selected memories"><span>${rows.length} selected</span>
+    ${forgotten
+      ? html`<button onClick=${() => recover(rows, done)}>Recover <kbd>r</kbd></button>`
+      : html`<button onClick=${() => pin(rows, done)}>Pin <kbd>p</kbd></button>
+        <button onClick=${() => setTagging(true)}>Tag <kbd>t</kbd></button>
+        <button onClick=${() => forget(rows, done)}>Forget <kbd>f</kbd></button>`}
+    <button class="plain" onClick=${clear}>Clear</button></div>`;
+}
+
+function Tagging({ rows, close, done }) {
+  const submit = (event) => {
+    event.preventDefault();
+    const tags = event.target.elements.tags.value.split(",").map((one) => one.trim()).filter(Boolean);
+    close();
+    if (tags.length) tag(rows, tags, done);
+  };
+  return html`<form class="bulk" onSubmit=${submit}><label>Add tags to ${count(rows.length, "memory", "memories")}
+    <input name="tags" placeholder="ops, db" autocomplete="off" ref=${useFocus()} /></label>
+    <button>Add</button><button type="button" class="plain" onClick=${close}>Cancel</button></form>`;
+}
+
+// Why the list is empty, and what to do about it.
+function Nothing({ params, all, done }) {
+  const [outside, setOutside] = useState(null);
+  useEffect(() => {
+    const { project, ...others } = params;
+    if (project) read(others, 1, undefined).then((reply) => setOutside(reply.total), () => setOutside(null));
+  }, []);
+  const where = params.project ? ` in ${projectName(params.project)}` : "";
+  const narrowed = params.type || params.tags || params.who || params.pinned || params.since;
+  if (params.deleted) return html`<${Empty}><p>Nothing is forgotten${where}.</p></${Empty}>`;
+  if (all === 0) {
+    return html`<${Empty}><h2>Nothing is remembered yet</h2>
+      <p>Connect an agent, and it remembers while you work:</p><p><${Command} text="signet setup" /></p>
+      <p>Take over what you told agents before:</p><p><${Command} text="signet backfill" /></p>
+      <${Remember} text="" where="" project="" done=${done} /></${Empty}>`;
+  }
+  return html`<${Empty}><p>Nothing${params.q ? ` about “${cut(params.q, 60)}”` : ""}${where}${narrowed ? " with these filters" : ""}.</p>
+    ${outside ? html`<p>${count(outside, "is", "are")} outside of this project. <button onClick=${() => setParams({ project: "" })}>Show</button></p>` : null}
+    ${narrowed ? html`<p><button onClick=${() => setParams({ type: "", tags: "", who: "", pinned: "", since: "" })}>Drop the filters</button></p>` : null}
+    <${Remember} text=${params.q || ""} project=${params.project} done=${done} /></${Empty}>`;
+}
+
+function Remember({ text, project, done }) {
+  const submit = (event) => {
+    event.preventDefault();
+    const content = event.target.elements.content.value.trim();
+    if (content) remember(content, project ? { project } : {}, done);
+  };
+  return html`<form class="remember" onSubmit=${submit}><label>Remember it${project ? ` for ${projectName(project)}` : ""}
+    <input name="content" value=${text} maxLength="10000" autocomplete="off" /></label><button>Remember</button></form>`;
+}

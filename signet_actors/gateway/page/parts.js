@@ -1,0 +1,117 @@
+// Small pieces that several screens show.
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./preact.js";
+import { to } from "./route.js";
+import { useSetting } from "./settings-store.js";
+import { age, cut, exact, fits, projectName, visible } from "./words.js";
+import { diff } from "./diff.js";
+
+const TYPES = ["fact", "preference", "decision", "learning", "issue", "rule"];
+
+export function Type({ type }) {
+  return html`<span class=${`type type-${TYPES.includes(type) ? type : "other"}`}>${cut(type, 24)}</span>`;
+}
+
+export function Time({ at }) {
+  const form = useSetting("times");
+  const [, setBeat] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setBeat((beat) => beat + 1), 30_000);
+    return () => clearInterval(timer);
+  }, []);
+  if (!at) return null;
+  return html`<time dateTime=${at} title=${exact(at)}>${form === "exact" ? exact(at) : age(at)}</time>`;
+}
+
+// Four steps and two digits: how likely it is that the memory answers.
+export function Relevance({ value }) {
+  if (typeof value !== "number") return null;
+  const steps = [0.25, 0.5, 0.75, 0.9].map((least) => (value >= least ? "on" : ""));
+  return html`<span class="relevance" role="img" aria-label=${`relevance ${value.toFixed(2)}, ${fits(value)}`}>
+    <span class="steps">${steps.map((on) => html`<i class=${on}></i>`)}</span>
+    <span class="digits">${value.toFixed(2)}</span>
+  </span>`;
+}
+
+export function Project({ project }) {
+  return html`<span class=${project ? "project" : "project none"} title=${visible(project || "")}>${projectName(project)}</span>`;
+}
+
+export function Diff({ before, after }) {
+  const parts = diff(before || "", after || "");
+  return html`<p class="text diff">${parts.map(([kind, text]) =>
+    kind === "same" ? visible(text) : kind === "out" ? html`<del>${visible(text)}</del>` : html`<ins>${visible(text)}</ins>`,
+  )}</p>`;
+}
+
+// A reading that failed, or that takes long. What was read before stays on the screen.
+export function Reading({ load, what }) {
+  const { error, slow, at, data } = load;
+  if (error) {
+    return html`<p class="reading is-bad" role="alert">${error.message}${data && at
+      ? ` What you see is from ${exact(new Date(at).toISOString())}.`
+      : ""} <button onClick=${load.reload}>Try again</button></p>`;
+  }
+  return html`<p class="reading">${slow ? `Waiting for ${what} …` : ""}</p>`;
+}
+
+export function Placeholder({ rows = 6 }) {
+  return html`<div class="placeholder" aria-hidden="true">${Array.from({ length: rows }, () => html`<i></i>`)}</div>`;
+}
+
+export function Empty({ children }) {
+  return html`<div class="empty">${children}</div>`;
+}
+
+// Text for a terminal, with a button that copies it.
+export function Command({ text }) {
+  const [copied, setCopied] = useState(false);
+  const copy = () => navigator.clipboard?.writeText(text).then(() => setCopied(true), () => setCopied(false));
+  return html`<span class="command"><code>${visible(text)}</code>
+    <button class="plain" onClick=${copy} aria-label=${`Copy ${visible(text)}`}>${copied ? "Copied" : "Copy"}</button></span>`;
+}
+
+// An element that gets the focus when it appears.
+export function useFocus() {
+  const place = useRef(null);
+  useLayoutEffect(() => place.current?.focus(), []);
+  return place;
+}
+
+// A dialog that is in front of everything else.
+export function useModal() {
+  const place = useRef(null);
+  useLayoutEffect(() => place.current?.showModal(), []);
+  return place;
+}
+
+// One memory in a list.
+export function MemoryLine({ row, cursor, selected, onSelect, onOpen, extra }) {
+  const place = useRef(null);
+  useEffect(() => {
+    if (cursor) place.current?.scrollIntoView({ block: "nearest" });
+  }, [cursor]);
+  const weak = typeof row.relevance === "number" && row.relevance < 0.5;
+  const gone = Boolean(row.deleted_at);
+  const kinds = [cursor && "is-cursor", selected && "is-selected", weak && "is-weak", gone && "is-gone", row.pinned && "is-pinned"];
+  const tags = Array.isArray(row.tags) ? row.tags : row.tags ? row.tags.split(",") : [];
+  return html`<li ref=${place} class=${`line ${kinds.filter(Boolean).join(" ")}`} aria-current=${cursor ? "true" : undefined}>
+    ${onSelect && html`<label class="check"><input type="checkbox" checked=${selected} onClick=${onSelect}
+      aria-label=${`Select: ${cut(row.content, 60)}`} /></label>`}
+    <a class="main" href=${to(["memory", row.id])} onClick=${(event) => {
+      if (!onOpen || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      onOpen();
+    }}>
+      <span class="head">${typeof row.relevance === "number" && html`<${Relevance} value=${row.relevance} />`}
+        ${row.pinned ? html`<span class="pin">▲ pinned</span>` : null}
+        <span class="words">${cut(row.content, 400)}</span></span>
+      <span class="meta"><${Type} type=${row.type} />
+        ${tags.slice(0, 6).map((tag) => html`<span class="tag">${cut(tag, 30)}</span>`)}
+        ${"project" in row && html`<${Project} project=${row.project} />`}
+        ${row.who && html`<span>${cut(row.who, 30)}</span>`}
+        <${Time} at=${row.created_at} />
+        ${weak && html`<span>probably does not answer</span>`}
+        ${extra}</span>
+    </a>
+  </li>`;
+}

@@ -1,0 +1,134 @@
+// Values in words. A text of the store is shown as text: what would be invisible or turn the line around is spelled out.
+
+const HIDDEN = new RegExp(
+  "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff" +
+    "\\ufff9-\\ufffb\\u{e0000}-\\u{e0fff}]",
+  "gu",
+);
+
+export function visible(text) {
+  return String(text ?? "").replace(
+    HIDDEN,
+    (char) => `⟦U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟧`,
+  );
+}
+
+export function cut(text, most) {
+  const shown = [...String(text ?? "").slice(0, 2 * most)];
+  return visible(shown.length > most ? `${shown.slice(0, most).join("")}…` : String(text ?? ""));
+}
+
+export function count(number, one, many = `${one}s`) {
+  return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+}
+
+const UNITS = [["y", 31557600], ["mo", 2629800], ["d", 86400], ["h", 3600], ["min", 60]];
+
+export function span(seconds) {
+  const [unit, size] = UNITS.find(([, each]) => seconds >= each) || ["s", 1];
+  return `${Math.floor(Math.max(0, seconds) / size)} ${unit}`;
+}
+
+export function age(iso, now = Date.now()) {
+  const seconds = (now - Date.parse(iso)) / 1000;
+  if (Number.isNaN(seconds)) return visible(iso);
+  return seconds < 5 && seconds > -5 ? "now" : seconds < 0 ? `in ${span(-seconds)}` : span(seconds);
+}
+
+export function exact(iso) {
+  const time = new Date(iso);
+  return Number.isNaN(time.getTime())
+    ? visible(iso)
+    : time.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+}
+
+export function day(iso) {
+  return new Date(iso).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+}
+
+export function size(bytes) {
+  const [unit, each] = bytes >= 1e9 ? ["GB", 1e9] : bytes >= 1e6 ? ["MB", 1e6] : ["kB", 1e3];
+  return `${(bytes / each).toFixed(bytes >= 1e7 ? 0 : 1)} ${unit}`;
+}
+
+// The last part of a path; the whole one is in its title.
+export function projectName(project) {
+  return project ? cut(project.replace(/\/+$/, "").split("/").pop() || project, 40) : "no project";
+}
+
+export function tagsOf(tags) {
+  return Array.isArray(tags) ? tags : tags ? tags.split(",") : [];
+}
+
+export function fits(relevance) {
+  if (relevance >= 0.8) return "most likely answers";
+  return relevance >= 0.5 ? "likely answers" : "probably does not answer";
+}
+
+function listed(words) {
+  return words.map((word) => cut(word, 40)).join(", ");
+}
+
+// What a stage of the search that raised a score, or lowered it, means. The others only make scores comparable.
+const STAGES = {
+  subject: ["It is about what the search is about."],
+  question: ["It has what the question asks for."],
+  time: ["It has the time that the search names.", "It lacks the time that the search asks for."],
+  number: ["It has a number, which the search asks for."],
+  date: ["Its date is near the one that the search names."],
+  neighbours: ["It was said near other results."],
+  answer: ["It answers what another result asks."],
+  episode: ["It was said in a session with other results."],
+  traversal: ["The knowledge graph leads to it."],
+  gravity: [null, "It shares no word with the search."],
+  hub: [null, "It is about something that very many memories are about."],
+  resolution: [null, "It was resolved or replaced."],
+  rerank: ["A model put it higher.", "A model put it lower."],
+  newest_first: ["It is newer than what says the same."],
+  exact_match: ["It has the exact name that the search has."],
+};
+
+// Why a search put a memory where it is, as sentences.
+export function because(explanation) {
+  const { terms, missing_terms: missing, similar_terms: similar, legs, moves, path } = explanation;
+  const said = [];
+  const all = terms.length + missing.length;
+  if (all) {
+    said.push(
+      terms.length
+        ? `It has ${terms.length} of ${count(all, "word")} of the search: ${listed(terms)}.`
+        : "It has none of the words of the search.",
+    );
+  }
+  if (missing.length && terms.length) said.push(`It lacks ${listed(missing)}.`);
+  if (similar.length) said.push(`It has words that resemble a missing one: ${listed(similar)}.`);
+  const meaning = legs.find((leg) => leg.leg === "vector");
+  if (meaning) {
+    const close = meaning.score >= 0.5 ? "close to" : meaning.score >= 0.25 ? "related to" : "far from";
+    said.push(`Its meaning is ${close} the search (${meaning.score.toFixed(2)}).`);
+  }
+  if (legs.some((leg) => leg.leg === "hint" && leg.rank)) said.push("It was stored with a hint of such a question.");
+  if (path.length) said.push(`The search names what it is about: ${listed(path)}.`);
+  for (const { stage, points } of moves) {
+    const [raised, lowered] = STAGES[stage] || [];
+    if (points >= 0.01 && raised) said.push(raised);
+    if (points <= -0.01 && lowered) said.push(lowered);
+  }
+  return said;
+}
+
+// What became of a memory that somebody expected, as a sentence.
+export function fate(explained) {
+  const { outcome, filters = [], rank, value, threshold } = explained;
+  const number = (one) => (one === null || one === undefined ? "?" : one.toFixed(2));
+  switch (outcome) {
+    case "returned": return "It is among the results.";
+    case "beyond_limit": return `It fits, but ${rank ? `${rank - 1} others fit` : "others fit"} better.`;
+    case "already_recalled": return "This session had it already.";
+    case "below_min_score": return `Its score ${number(value)} is below ${number(threshold)}.`;
+    case "below_min_relevance": return `It probably does not answer: ${number(value)} is below ${number(threshold)}.`;
+    case "filtered": return `It is left out by: ${listed(filters)}.`;
+    case "not_a_candidate": return "It has neither words nor meaning of the search that others do not have more of.";
+    default: return "It does not exist any more, or this agent may not read it.";
+  }
+}

@@ -1,0 +1,99 @@
+"""A visitor of the page at ``/``: a browser's tab that notes everything that goes wrong, and a store to look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.live_daemon import LiveDaemon
+
+SHOP, API, SITE = "/home/ada/shop", "/home/ada/api", "/home/ada/site"
+SUBJECTS = ("staging", "production", "billing", "search", "mail", "login", "upload", "report", "cache", "queue")
+TYPES = ("fact", "preference", "decision", "learning", "issue")
+WIDE = {"width": 1280, "height": 800}
+NARROW = {"width": 390, "height": 844}
+
+_WATCH = """
+document.addEventListener("securitypolicyviolation",
+  (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
+"""
+
+
+def seed(daemon: LiveDaemon) -> None:
+    """Store what the tests look at."""
+    api = daemon.api
+    api.remember("The staging database listens on port 5433", type="fact", tags=["ops", "db"], project=SHOP, who="user")
+    api.remember("Production moved to port 5434 in March", type="fact", tags=["ops"], project=SHOP)
+    api.remember("Never log access tokens, not even at debug level", type="rule", pinned=True)
+    for number in range(50):
+        subject = SUBJECTS[number % len(SUBJECTS)]
+        api.remember(
+            f"The {subject} service keeps {number + 2} days of logs and restarts within {number + 5} seconds",
+            type=TYPES[number % len(TYPES)],
+            tags=[subject],
+            project=(SHOP, API, SITE)[number % 3],
+        )
+    daemon.agent("reviewer").remember("Reviews begin with the tests", visibility="private", type="preference")
+
+
+class Visitor:
+    """A tab in a context of its own.
+
+    ``problems`` is what must not happen; ``allowed``: statuses of responses that a test provokes.
+    """
+
+    def __init__(
+        self, browser: Any, daemon: LiveDaemon, *, viewport: dict[str, int] | None = None, **options: Any
+    ) -> None:
+        self.base = f"http://127.0.0.1:{daemon.port}"
+        self.context = browser.new_context(viewport=viewport or WIDE, **options)
+        self.context.add_init_script(_WATCH)
+        self.problems: list[str] = []
+        self.requests: list[str] = []
+        self.allowed: set[int] = set()
+        self.page = self.watched(self.context.new_page())
+
+    def watched(self, page: Any) -> Any:
+        """Return the tab, which notes from now on what goes wrong in it."""
+        page.set_default_timeout(15_000)
+        page.on("console", self._on_console)
+        page.on("pageerror", lambda error: self.problems.append(f"exception: {error}"))
+        page.on("dialog", lambda dialog: (self.problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", self._on_request)
+        page.on("requestfailed", self._on_failed)
+        page.on("response", self._on_response)
+        return page
+
+    def _on_console(self, message: Any) -> None:
+        is_told = message.text.startswith("Failed to load resource")  # by its status, in ``_on_response``
+        if message.type in {"error", "warning"} and not is_told:
+            self.problems.append(f"console: {message.text}")
+
+    def _on_request(self, request: Any) -> None:
+        self.requests.append(f"{request.method} {request.url.removeprefix(self.base)}")
+        if not request.url.startswith(f"{self.base}/") and not request.url.startswith("data:"):
+            self.problems.append(f"foreign request: {request.url}")
+
+    def _on_failed(self, request: Any) -> None:
+        if request.failure != "net::ERR_ABORTED":  # an older search, which the page gave up
+            self.problems.append(f"failed: {request.url} {request.failure}")
+
+    def _on_response(self, response: Any) -> None:
+        if response.status >= 400 and response.status not in self.allowed:
+            self.problems.append(f"{response.status}: {response.request.method} {response.url}")
+
+    def open(self, address: str = "") -> None:
+        self.page.goto(f"{self.base}/{address}", wait_until="load")
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def is_too_wide(self) -> bool:
+        """True if the page scrolls to the side."""
+        return bool(
+            self.page.evaluate("() => document.documentElement.scrollWidth > document.documentElement.clientWidth")
+        )
+
+    def close(self) -> list[str]:
+        self.context.close()
+        return self.problems
