@@ -275,6 +275,7 @@ class Gateway:
             return
         self.state.draining = True
         self.state.vector_waits.stop()
+        self.state.streams.stopped.set()
         self.log.info("draining", in_flight=self.state.counters.in_flight)
         self.server.stop(max(0, grace_ms - DRAIN_RESERVE_MS))
 

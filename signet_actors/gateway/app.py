@@ -44,6 +44,7 @@ from signet_actors.gateway.auth.request_guard import (
     is_loopback,
 )
 from signet_actors.gateway.http.after_response import AfterResponse, mark_unsent
+from signet_actors.gateway.http.event_streams import EventStream
 from signet_actors.gateway.http.request_parts import decoded_headers, is_clean_path, read_body, read_query
 from signet_actors.gateway.http.request_texts import MAX_PRINCIPAL_CHARS
 from signet_actors.gateway.http.responses import (
@@ -62,6 +63,7 @@ from signet_actors.gateway.server.asgi_extensions import (
     IS_DISCONNECTED,
     KNOWN_PEER,
     OVERLOADED,
+    RELEASE_TICKET,
     SEND_RESPONSE,
     WAIT_DISCONNECTED,
     SendResponse,
@@ -94,22 +96,24 @@ _TRACE = TRACE_HEADER.encode()
 
 
 def _described(answer: EncodedResponse) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the headers of the body; a 304 has none, and says nothing of the one that the client has.
+    """Return the headers of the body; a 304 has none, and says nothing of the one that the client has. No stream has a
+    length.
 
     Source: RFC 9110, section 15.4.5.
     """
     if answer.status == 304:
         return ()
-    return (b"content-type", answer.media_type.encode()), (b"content-length", b"%d" % len(answer.body))
+    kind = (b"content-type", answer.media_type.encode())
+    return (kind,) if answer.events is not None else (kind, (b"content-length", b"%d" % len(answer.body)))
 
 
 class RequestContext:
     """What the application knows about a request besides its scope.
 
     ``path``: the route template, None before routing. ``status``: 0 until the response is written. ``code``: the error
-    code of the response. ``warnings``: the parts of the request that had no effect. ``after_response``: what the
-    handler wants to do then. ``peer``: both ends of its connection, its headers, and the uid of its
-    other end, once the system was asked: by these its user is known.
+    code of the response. ``answered_ns``: when a stream began. ``warnings``: the parts of the request that had no
+    effect. ``after_response``: what the handler wants to do then. ``peer``: both ends of its connection, its headers,
+    and the uid of its other end, once the system was asked: by these its user is known.
     """
 
     def __init__(self, trace_id: str, scope: Scope, send: Send) -> None:
@@ -122,6 +126,7 @@ class RequestContext:
         self.wait_disconnected: Callable[[], Coroutine[Any, Any, None]] | None = scope.pop(WAIT_DISCONNECTED, None)
         self.overloaded: bool = scope.pop(OVERLOADED, False)
         self.become_write: Callable[[], bool] = scope.pop(BECOME_WRITE, lambda: True)
+        self._release_ticket: Callable[[], None] = scope.pop(RELEASE_TICKET, lambda: None)
         self.peer = scope.get("client"), scope.get("server"), scope.get("headers", ()), scope.pop(KNOWN_PEER, [])
         self._send = send
         self._send_response: SendResponse | None = scope.pop(SEND_RESPONSE, None)
@@ -129,6 +134,7 @@ class RequestContext:
         self.route: Route | None = None
         self.dispatch: Dispatch | None = None
         self.status = 0
+        self.answered_ns: int | None = None
         self.code: ErrorCode | None = None
         self.identity: Identity | None = None
         self.warnings: list[str] = []
@@ -144,7 +150,7 @@ class RequestContext:
         return context
 
     async def write(self, answer: EncodedResponse) -> None:
-        """Send the response, in one write if our own server runs the application."""
+        """Send the response, in one write if our own server runs the application and it is no stream."""
         sync_point("gateway.before_response")
         headers = [
             *_described(answer),
@@ -156,12 +162,26 @@ class RequestContext:
         if "cache-control" not in answer.headers:
             headers.append(_NO_STORE)
         self.status, self.code = answer.status, answer.code
+        if answer.events is not None:
+            await self._write_stream(answer.status, headers, answer.events)
+            return
         if self._send_response is not None:
             await self._send_response(answer.status, headers, answer.body)
             sync_point("gateway.mid_response")  # the kernel has the response, nothing is recorded yet
             return
         await self._send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": answer.body, "more_body": False})
+
+    async def _write_stream(self, status: int, headers: list[tuple[bytes, bytes]], events: EventStream) -> None:
+        """Send a stream until it ends or the client has disconnected. It takes no place among the requests."""
+        self._release_ticket()
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+        async def send(piece: bytes) -> None:
+            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+
+        await events.write(send, None if self.wait_disconnected is None else self.wait_disconnected())
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class Application:
@@ -200,6 +220,9 @@ class Application:
             answer = self._check(scope)
             if answer is None:
                 answer = await self._respond(scope, receive, context)
+            if answer.events is not None:
+                context.answered_ns = state.clock.monotonic_ns()
+                counters.in_flight -= 1
             await context.write(answer)
         except asyncio.CancelledError:
             # The drain's grace is over. The task belongs to the server and ends here.
@@ -210,10 +233,10 @@ class Application:
                 await context.write(internal_problem(trace_id))
             self._log_failure(context)
         finally:
-            counters.in_flight -= 1
+            counters.in_flight -= context.answered_ns is None
             self._finish(context)
             with contextlib.suppress(Exception):  # metrics and logs must not fail the request
-                self._record(scope["method"], context, state.clock.monotonic_ns() - started_ns)
+                self._record(scope["method"], context, (context.answered_ns or state.clock.monotonic_ns()) - started_ns)
 
     def _check(self, scope: Scope) -> EncodedResponse | None:
         """Return the response to a request that must not be routed, or None."""

@@ -22,6 +22,7 @@ from signet_actors.gateway.auth.rate_limiter import RateLimiter
 from signet_actors.gateway.auth.request_guard import GuardPolicy, guard_policy, served_uids
 from signet_actors.gateway.auth.token_registry import TokenRegistry
 from signet_actors.gateway.common_words import CommonWordsCache
+from signet_actors.gateway.http.event_streams import EventStreams
 from signet_actors.gateway.limits import ChunkWriteLimiter, VectorWaitLimiter
 from signet_actors.gateway.previous_embedder import PreviousEmbedder
 from signet_actors.gateway.projects import Projects
@@ -117,6 +118,7 @@ class GatewayState:
     projects: Projects = field(init=False)
     checkpoints: SessionCheckpoints = field(init=False)
     synthesis: Synthesis = field(init=False)
+    streams: EventStreams = field(default_factory=EventStreams)
     captures: dict[tuple[str, str], asyncio.Task[Any]] = field(default_factory=dict)
     transcript_readers: TranscriptReaders = field(default_factory=TranscriptReaders)
     session_secrets: SessionSecrets = field(default_factory=SessionSecrets)
@@ -239,7 +241,7 @@ class GatewayState:
         ``requests_shed``: rejected because of overload. ``refused``: everything that the server rejected before the
         application ran, including ``requests_shed`` and ``connections_refused``. ``unanswered*``: in flight now.
         """
-        values = self.counters.as_mapping()
+        values = self.counters.as_mapping() | {"streams": self.streams.count}
         if self.server_context is not None:
             admission, rejections = self.server_context.admission, self.server_context.rejections
             values |= {

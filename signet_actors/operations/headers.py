@@ -12,6 +12,8 @@ WARNINGS_HEADER: Final = "x-signet-warnings"
 
 JSON_LINES: Final = "application/x-ndjson"
 """The media type of a body with a JSON object in each line."""
+EVENT_STREAM: Final = "text/event-stream"
+"""The media type of server-sent events."""
 
 _MAX_RETRY_AFTER_S: Final = 3600.0
 

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.system
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 OWN_FIGURES = {
+    "streams",
     "client_errors",
     "connections",
     "connections_most",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from signet_actors.domain.permissions import Permission
+from signet_actors.operations.headers import EVENT_STREAM
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.registry import OPERATIONS
 from tests.support.live_daemon import Answer, Client
@@ -52,6 +53,7 @@ def callers(team: Team) -> dict[str, tuple[Client, set[str], set[str]]]:
 def send(client: Client, operation: Operation, path: str) -> Answer:
     """Ask for the operation without having it do anything: a body that is no JSON is refused after who may call."""
     target = path.format(domain="queue", **dict.fromkeys(("id", "key", "run", "file", "aspect"), "unknown-1"))
+    target += "?seconds=0" if EVENT_STREAM in operation.media_types else ""  # else it has no end
     accept = {"Accept": "application/json, text/event-stream"}
     return client.request(operation.method, target, None if operation.method == "GET" else b"{", accept)
 

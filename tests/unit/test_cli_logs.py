@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from signet_actors.cli.logs import BLOCK_BYTES, LogFollower, log_files, read_backwards
 from signet_actors.cli.main import cli
+from signet_actors.runtime.logging.log_files import BLOCK_BYTES, LogFollower, log_files, read_backwards
 
 
 def line(event: str, *, level: str = "info", actor: str = "writer", **more: Any) -> str:

@@ -23,7 +23,7 @@ OPERATIONS: list[Operation[Any]] = [
     operation for feature in FEATURES for operation in import_module(f"signet_actors.features.{feature}.api").OPERATIONS
 ]
 SERVED = {"writer": writer.HANDLERS, "searcher": searcher.HANDLERS}
-TRAVELLING = [operation for operation in OPERATIONS if message_of(operation) in SERVED[operation.served_by]]
+TRAVELLING = [operation for operation in OPERATIONS if message_of(operation) in SERVED.get(operation.served_by, {})]
 MAILBOXES = {"writer": writer.MAILBOX, "searcher": searcher.MAILBOX}
 
 

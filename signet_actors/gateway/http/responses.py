@@ -19,8 +19,9 @@ import msgspec
 from msgspec import UNSET
 
 from signet_actors.errors import HTTP_STATUS, ErrorCode, MutationsFrozen, RateLimited, SignetError
+from signet_actors.gateway.http.event_streams import EventStream
 from signet_actors.gateway.http.route import HttpResponse
-from signet_actors.operations.headers import WARNINGS_HEADER
+from signet_actors.operations.headers import EVENT_STREAM, WARNINGS_HEADER
 from signet_actors.operations.problem import Problem
 from signet_actors.operations.request_reader import AND_MORE
 from signet_actors.protocol.message import Answered
@@ -57,13 +58,17 @@ def joined_tags(tags: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class EncodedResponse:
-    """A response as it is sent. ``headers`` lacks content-type and content-length; ``code`` is set for an error."""
+    """A response as it is sent. ``headers`` lacks content-type and content-length; ``code`` is set for an error.
+
+    ``events``: what follows, piece by piece, in a response that has no length.
+    """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
     media_type: str = JSON
     code: ErrorCode | None = None
+    events: EventStream | None = None
 
 
 def encode_response(reply: HttpResponse, warnings: Sequence[str] = ()) -> EncodedResponse:
@@ -77,6 +82,8 @@ def encode_response(reply: HttpResponse, warnings: Sequence[str] = ()) -> Encode
         headers = {**headers, "retry-after": _seconds(_usual_wait_ms(getattr(body, "code", None)))}
     if warnings and (not isinstance(body, msgspec.Struct) or (isinstance(body, Answered) and body.body[:1] == b"[")):
         headers, warnings = {**headers, WARNINGS_HEADER: _header_value(warnings)}, ()
+    if isinstance(body, EventStream):
+        return EncodedResponse(reply.status, headers, b"", EVENT_STREAM, events=body)
     if isinstance(body, bytes):
         return EncodedResponse(reply.status, headers, body, reply.media_type)
     if isinstance(body, Answered):

@@ -23,6 +23,7 @@ from signet_actors.gateway.routes import (
     memories,
     repairs,
     reviews,
+    streams,
 )
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.registry import SUBJECTS
@@ -35,6 +36,7 @@ HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {
     **knowledge.HANDLERS,
     **repairs.HANDLERS,
     **reviews.HANDLERS,
+    **streams.HANDLERS,
     EXPAND: memories.expand_summary,
     FACETS: memories.facets,
 }

@@ -23,6 +23,8 @@ admitted.
 """
 KNOWN_PEER: Final = "signet.known_peer"
 """Key of a list that lasts as long as the connection: the uid of its other end, once the system was asked."""
+RELEASE_TICKET: Final = "signet.release_ticket"
+"""Key of a function that returns what the request holds of the limits of admission, for a response without an end."""
 SendResponse: TypeAlias = Callable[[int, HeaderLines, bytes], Coroutine[Any, Any, None]]
 SEND_RESPONSE: Final = "signet.send_response"
 """Key of a coroutine function that sends a whole response: status, headers, body.

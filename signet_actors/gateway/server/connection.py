@@ -393,6 +393,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         scope[asgi_extensions.SEND_RESPONSE] = functools.partial(self._send_response, cycle)
         scope[asgi_extensions.KNOWN_PEER] = self._known_peer
         scope[asgi_extensions.BECOME_WRITE] = functools.partial(ticket.become_write, self.limits)
+        scope[asgi_extensions.RELEASE_TICKET] = ticket.release
         if ticket.probe_path:
             scope[asgi_extensions.OVERLOADED] = True
         task = self.loop.create_task(self._run(cycle, app) if ticket.is_limited else cycle.run_asgi(app))

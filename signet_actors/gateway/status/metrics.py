@@ -178,6 +178,7 @@ OWN: Final = tuple(
         ("http_connections", (), "Connections open now"),
         ("http_connections_limit", (), "Maximum number of open connections"),
         ("http_in_flight", (), "Requests being handled now"),
+        ("http_streams", (), "Streams of events that are open now"),
         ("http_unanswered_bytes", (), "Bytes of the bodies of unanswered requests"),
         (
             "ask_duration_seconds",
@@ -332,6 +333,7 @@ class _SnapshotCollector(Collector):
         yield _family("signet_http_guarded_total", _single(counters["guarded"]))
         yield _family("signet_transcripts_skipped_total", _single(counters["transcripts_skipped"]))
         yield _family("signet_http_in_flight", _single(counters["in_flight"]))
+        yield _family("signet_http_streams", _single(counters["streams"]))
         if refused is not None:
             yield _family("signet_http_refused_total", _by_code(refused))
             yield _family("signet_http_shed_total", _single(counters["requests_shed"]))
