@@ -359,6 +359,8 @@ def _with_graph(seqs: Seqs, in_conversation: Mask, graph: GraphFound) -> tuple[S
 
     What only the graph has found has no context, so that it changes no score of the others.
     """
+    if not len(graph.seqs):
+        return seqs, in_conversation, np.ones(len(seqs), np.bool_)
     every = _each_once((seqs, graph.seqs))
     is_flat, talk = np.zeros(len(every), np.bool_), np.zeros(len(every), np.bool_)
     at = np.searchsorted(every, seqs)

@@ -281,7 +281,6 @@ class TestWalk:
         found = walked(room, index, focal(index, e1))
         assert (found.entities, found.timed_out, ids(room, found.found)) == (2, False, [one, two, three])
         assert found.found["score"].round(3).tolist() == [0.4, 0.4, 0.4]
-        assert len(found.active_aspects) == 3
 
     def test_weak_dependencies_are_not_followed_and_cycles_end(self, room: StoreRoom, tables: GraphTables) -> None:
         memories = [room.remember(f"memory {number}").id for number in range(3)]

@@ -7,7 +7,9 @@ knowledge-graph.txt "API"; docs/guides/hooks.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -16,7 +18,7 @@ from signet_actors.domain.graph.names import name_tokens
 from signet_actors.domain.ranking.dampening import RESOLVED_TYPES
 from signet_actors.protocol.searcher import EntityFact, NamedEntity, Recall, RecalledRow
 from signet_actors.searcher.columns import Mask
-from signet_actors.searcher.graph.graph_index import NO_ASPECT
+from signet_actors.searcher.graph.graph_index import NO_ASPECT, is_in
 from signet_actors.searcher.graph.stage import GraphFound
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recalled_rows import RowScores, recalled_row
@@ -41,46 +43,54 @@ def beside_rows(
     reader: Reader, snapshot: Snapshot, command: Recall, graph: GraphFound, rows: Sequence[RecalledRow], allowed: Mask
 ) -> list[RecalledRow]:
     """Return what is shown beside the results ``rows``, each memory once."""
-    binding = _constraints(reader, snapshot, command, graph, {row.seq for row in rows})
-    return [*binding, *_reasons(reader, snapshot, command, [*rows, *binding], allowed)]
+    shown = {row.seq for row in rows}
+    binding = _constraints(reader, command, graph, shown)
+    reasons = _reasons(reader, command, rows, shown.union(binding), allowed)
+    found = recalled_by_seq(snapshot, command.read, command.filters, [*binding, *reasons])
+    given = [seq for seq in reasons if seq in found and _REASON.search(found[seq].content)][:MOST_REASONS]
+    beside = [(seq, "constraint") for seq in binding if seq in found] + [(seq, "rationale") for seq in given]
+    versions = reader.columns.content_version
+    return [
+        recalled_row(found[seq], command, RowScores(0.0, 0.0, "graph", seq, 0, int(versions[seq]), why))
+        for seq, why in beside
+    ]
 
 
-def _constraints(
-    reader: Reader, snapshot: Snapshot, command: Recall, graph: GraphFound, shown: Collection[int]
-) -> list[RecalledRow]:
+def _constraints(reader: Reader, command: Recall, graph: GraphFound, shown: AbstractSet[int]) -> list[int]:
     """Return the constraints of the focal entities that are not ``shown``: those of a person first, at most a few."""
-    focal = {each.entity for each in graph.focal}
     found = graph.walked.constraints
-    found = found[np.isin(found["entity"], list(focal)) & ~np.isin(found["seq"], list(shown))]
-    ranks = reader.columns.constraint_ranks(found["seq"])
-    order = np.lexsort((-found["seq"], -found["importance"], -ranks))
-    seqs = list(dict.fromkeys(found["seq"][order].tolist()))
-    received = set(reader.columns.unchanged(command.received).tolist()) if command.received else set()
-    fresh = [seq for seq in seqs if seq not in received]
-    return _rows(reader, snapshot, command, fresh[:MOST_CONSTRAINTS], "constraint")
+    if not len(found):
+        return []
+    found = found[found["near"] < 0]
+    seqs = found["seq"]
+    ranks = reader.columns.constraint_ranks(seqs)
+    best_first = seqs[np.lexsort((-seqs, -found["importance"], -ranks))].tolist()
+    left_out = shown | set(reader.columns.unchanged(command.received).tolist()) if command.received else shown
+    return [seq for seq in dict.fromkeys(best_first) if seq not in left_out][:MOST_CONSTRAINTS]
 
 
 def _reasons(
-    reader: Reader, snapshot: Snapshot, command: Recall, rows: Sequence[RecalledRow], allowed: Mask
-) -> list[RecalledRow]:
-    """Return memories that give the reason of a decision among the results, from the same aspect of the same entity."""
+    reader: Reader, command: Recall, rows: Sequence[RecalledRow], shown: AbstractSet[int], allowed: Mask
+) -> list[int]:
+    """Return memories that may give the reason of a decision among the results: of the same aspect of its entity.
+
+    Those of the first decision come first, of these the newest ones.
+    """
     index, agent = reader.graph, reader.graph.agent(command.read.agent_id)
-    decisions = [row.seq for row in rows if row.type in RESOLVED_TYPES]
     is_limited = command.read.project is not None or command.read.user is not None
+    decisions = [row.seq for row in rows if row.type in RESOLVED_TYPES]
     if command.graph is None or is_limited or not index.complete or not decisions:
         return []
-    near: dict[int, None] = {}
-    for seq in decisions:
-        own = index.attributes.of(seq)
-        for link in own[own["aspect"] != NO_ASPECT]:
-            if index.belongs_to(index.resolved(int(link["target"])), agent):
-                others = index.attributes.to(int(link["target"]))
-                near |= dict.fromkeys(others["owner"][others["aspect"] == link["aspect"]][::-1].tolist())
-    shown = {row.seq for row in rows}
-    seqs = [seq for seq in near if seq not in shown and seq < len(allowed) and allowed[seq]][:_MOST_READ]
-    return [row for row in _rows(reader, snapshot, command, seqs, "rationale") if _REASON.search(row.content)][
-        :MOST_REASONS
-    ]
+    own = np.concatenate([index.attributes.of(seq) for seq in decisions])
+    own = own[own["aspect"] != NO_ASPECT]
+    own = own[[index.belongs_to(index.resolved(each), agent) for each in own["target"].tolist()]]
+    if not len(own):
+        return []
+    others, place = index.attributes.to_each(own["target"].tolist())
+    near = (others["aspect"] == own["aspect"][place]) & is_in(allowed, others["owner"])
+    seqs, place = others["owner"][near], place[near]
+    ordered = dict.fromkeys(seqs[np.lexsort((-seqs, place))].tolist())
+    return list(islice((seq for seq in ordered if seq not in shown), _MOST_READ))
 
 
 def named_entities(reader: Reader, snapshot: Snapshot, command: Recall, graph: GraphFound) -> list[NamedEntity]:
@@ -104,15 +114,3 @@ def named_entities(reader: Reader, snapshot: Snapshot, command: Recall, graph: G
         ]
         found.append(NamedEntity(index.ids[entity], name, kind, told[: command.facts]))
     return found
-
-
-def _rows(reader: Reader, snapshot: Snapshot, command: Recall, seqs: Sequence[int], why: str) -> list[RecalledRow]:
-    """Return the readable ones of the memories as rows after the results."""
-    found = recalled_by_seq(snapshot, command.read, command.filters, seqs)
-    versions = reader.columns.content_version
-    rows = []
-    for seq in seqs:
-        if seq in found:
-            measured = RowScores(0.0, 0.0, "graph", seq, 0, int(versions[seq]), why)
-            rows.append(recalled_row(found[seq], command, measured))
-    return rows

@@ -247,9 +247,11 @@ class GraphIndex:
         rows, place = rows[is_own], place[is_own]
         if not len(rows):
             return []
-        owners, held = np.unique(rows["owner"], return_counts=True)
-        shared = np.bincount(place)[place]
-        rarest = np.minimum.reduceat(shared[np.argsort(rows["owner"], kind="stable")], np.cumsum(held) - held)
+        order = np.argsort(rows["owner"], kind="stable")
+        ascending, shared = rows["owner"][order], np.bincount(place)[place[order]]
+        first = np.flatnonzero(np.append(-1, ascending[:-1]) != ascending)
+        owners, held = ascending[first], np.diff(first, append=len(ascending))
+        rarest = np.minimum.reduceat(shared, first)
         telling = np.frombuffer(self._telling, np.int8)[owners]
         found: list[int] = owners[(held >= telling) | (rarest <= FEW_NAMES)].tolist()
         return found
@@ -297,11 +299,6 @@ class GraphIndex:
     def weights(self, aspects: Any) -> Any:
         """Return the weights of aspects by their numbers; those of ``NO_ASPECT`` mean nothing."""
         return np.frombuffer(self._weights, np.float32)[aspects] if len(self._weights) else np.zeros(len(aspects))
-
-    def aspect_ids(self, numbers: Iterable[int]) -> dict[int, str]:
-        """Return the ids of aspects by their numbers."""
-        wanted = set(numbers)
-        return {number: aspect for aspect, number in self._aspects.items() if number in wanted}
 
     @staticmethod
     def _joined(found: Iterable[Rows]) -> Rows:

@@ -30,7 +30,7 @@ from signet_actors.store.reads import graph_index as stored
 
 Floats = npt.NDArray[np.float64]
 _NO_ROWS: Final[Seqs] = np.zeros(0, np.int64)
-_NOTHING: Final = Walked(np.zeros(0, FOUND), np.zeros(0, FOUND), 0, timed_out=False, active_aspects=[])
+_NOTHING: Final = Walked(np.zeros(0, FOUND), np.zeros(0, FOUND), 0, timed_out=False)
 _MS: Final = 1_000_000
 PATH_CHARS: Final = 200
 """Of what a memory states, in the explanation of its path."""
@@ -45,6 +45,8 @@ class GraphFound(NamedTuple):
 
     def sources(self, seqs: Seqs) -> dict[int, str]:
         """Return how each of the rows was found, of those that the graph has found."""
+        if not len(seqs):
+            return {}
         found = dict.fromkeys(seqs[np.isin(seqs, self.boosted)].tolist(), "graph")
         for row in self.walked.found[np.isin(self.walked.found["seq"], seqs)]:
             own = "structured" if row["structured"] else "ka_traversal"

@@ -31,9 +31,10 @@ FOUND = np.dtype(
 )
 """A memory that an attribute led to. ``near``: the focal entity if ``entity`` is its neighbour, else -1."""
 Found = npt.NDArray[Any]
+_NOTHING: Final[Found] = np.zeros(0, FOUND)
 MOST_FOUND: Final = 100
 """Memories of one walk, the best. A recall returns no more, and each costs it as much as what a leg finds."""
-BATCH: Final = 16
+BATCH: Final = 64
 """So many entities are visited between two looks at the clock."""
 
 
@@ -56,7 +57,6 @@ class Walked(NamedTuple):
     constraints: Found
     entities: int
     timed_out: bool
-    active_aspects: list[int]
 
 
 def walk(
@@ -67,7 +67,7 @@ def walk(
     Each entity is visited once. What was found until ``is_over`` is returned if it says so.
     """
     visited = {each.entity for each in focal}
-    collected = [_attributes(index, (), allowed)]
+    collected = [_NOTHING]
     entities, timed_out = 0, False
     for is_near in (False, True):
         steps = [Step(each.entity, each.weight, -1) for each in focal]
@@ -80,17 +80,17 @@ def walk(
             collected.append(_attributes(index, batch, allowed))
             entities += len(batch)
     rows = np.concatenate(collected)
-    limited = _limited(index, rows[rows["aspect"] != NO_ASPECT], limits)
+    every = _limited(index, rows[rows["aspect"] != NO_ASPECT], limits)
     constraints = rows[rows["is_constraint"]]
-    constraints = constraints[np.lexsort((-constraints["seq"], -constraints["importance"]))]
-    every = np.concatenate((limited, constraints))
-    every = every[np.lexsort((-every["score"], every["seq"]))]
-    is_first = np.ones(len(every), np.bool_)
-    np.not_equal(every["seq"][1:], every["seq"][:-1], out=is_first[1:])
-    found = every[is_first]
+    if len(constraints):
+        constraints = constraints[np.lexsort((-constraints["seq"], -constraints["importance"]))]
+        every = np.concatenate((every, constraints))
+    order = np.lexsort((-every["score"], every["seq"]))
+    seqs = every["seq"][order]
+    found = every[order[np.append(True, seqs[1:] != seqs[:-1])[: len(seqs)]]]
     if len(found) > MOST_FOUND:
         found = found[np.sort(np.lexsort((-found["seq"], -found["score"]))[:MOST_FOUND])]
-    return Walked(found, constraints, entities, timed_out, np.unique(limited["aspect"]).tolist())
+    return Walked(found, constraints, entities, timed_out)
 
 
 def boosted(index: GraphIndex, agent: int, focal: Sequence[Focal], allowed: Mask, is_over: Callable[[], bool]) -> Seqs:
@@ -126,13 +126,9 @@ def _attributes(index: GraphIndex, steps: Sequence[Step], allowed: Mask) -> Foun
     for name in ("aspect", "importance", "is_constraint", "structured"):
         found[name] = rows[name]
     found["seq"] = rows["owner"]
-    if steps:
-        entities, weights, near = map(np.array, zip(*steps, strict=True))
-        found["entity"], found["near"], found["score"] = (
-            entities[place],
-            near[place],
-            rows["importance"] * weights[place],
-        )
+    entities, weights, near = map(np.array, zip(*steps, strict=True))
+    found["entity"], found["near"] = entities[place], near[place]
+    found["score"] = rows["importance"] * weights[place]
     return found
 
 
