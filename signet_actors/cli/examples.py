@@ -52,6 +52,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "graph unsuppress": ("signet graph unsuppress Linux",),
     "graph merge": ("signet graph merge Postgres PostgreSQL",),
     "graph unmerge": ("signet graph unmerge Postgres",),
+    "timeline": ("signet timeline 01a2059b-7c1e --newest", "signet timeline PostgreSQL"),
     "export": (
         "signet export memories.jsonl",
         "signet export - --agent alice | gzip > alice.jsonl.gz",

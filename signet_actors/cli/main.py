@@ -45,6 +45,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("show", "show", "show", "Show one memory in full, or what was said in a session."),
     ("sessions", "show", "sessions", "List past sessions, the latest first."),
     ("history", "show", "history", "Show what happened to a memory, oldest first."),
+    ("timeline", "timeline", "timeline", "Show what happened to a memory or an entity, sessions and jobs included."),
     ("edit", "memory_changes", "edit", "Change a memory."),
     ("forget", "memory_changes", "forget", "Delete memories, recoverable for 30 days unless --permanently."),
     ("recover", "memory_changes", "recover", "Recover deleted memories."),
@@ -86,7 +87,10 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Start here", ("setup", "start", "remember", "recall", "status", "help")),
     (
         "Memories",
-        ("list", "show", "search", "edit", "forget", "recover", "history", "sessions", "graph", "import", "export"),
+        (
+            *("list", "show", "search", "edit", "forget", "recover", "history", "timeline", "sessions", "graph"),
+            *("import", "export"),
+        ),
     ),
     ("Agents", ("connect", "disconnect", "backfill", "mcp", "hook")),
     (

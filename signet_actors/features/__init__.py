@@ -26,5 +26,6 @@ FEATURES: Final = (
     "session_scores",
     "session_summaries",
     "skills",
+    "timeline",
 )
 """The folders of this package."""

@@ -36,6 +36,7 @@ SUBJECTS: Final = tuple(
         "features.session_summaries.api",
         "features.session_scores.api",
         "features.checkpoints.api",
+        "features.timeline.api",
         "features.entities.api",
         "features.knowledge.api",
         "operations.synthesis",

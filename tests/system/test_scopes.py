@@ -170,6 +170,7 @@ def test_an_entity_of_another_agent_is_like_none_and_another_agent_is_refused(st
     for path in ("", "/aspects", "/dependencies", "/pinned"):
         target = f"/api/knowledge/entities{path if path == '/pinned' else f'/{theirs}{path}'}?agentId=bob"
         ada.get(target).refused(403, error="scope restricted to agent 'ada'")
+    ada.get(f"/api/timeline/{theirs}").refused(404)
     ada.get(f"/api/knowledge/entities/{theirs}").refused(404, error="Entity not found")
     ada.post(f"/api/knowledge/entities/{theirs}/pin").refused(404, error="Entity not found")
     assert ada.get(f"/api/knowledge/entities/{theirs}/aspects").ok() == {"items": []}

@@ -392,6 +392,17 @@ def test_list_counts_the_memories_by_their_values(daemon: ScriptedDaemon, signet
     assert daemon.asked[0].query == {"project": "p", "deleted": "true"}
 
 
+def test_the_timeline_of_an_entity_is_found_by_its_name(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    event = {"timestamp": "2026-01-01T00:00:00.000Z", "source": "mention", "event": "mentioned", "details": {"a": "b"}}
+    daemon.on("GET", "/api/timeline/The%20shop", {"events": [event], "hasMore": True})
+    result = signet("timeline", "The shop", "--newest", "-n", "1", "--offset", "3")
+    assert (daemon.asked[0].query, result.exit_code) == ({"limit": "1", "offset": "3", "order": "desc"}, 0)
+    assert result.stdout.endswith("\tmention\tmentioned\ta b\n")
+    assert "--offset 4" in result.stderr
+    daemon.on("GET", "/api/timeline/The%20shop/export", {"meta": {"version": "1.0"}, "timeline": {}})
+    assert json.loads(signet("timeline", "The shop", "--export").stdout)["meta"] == {"version": "1.0"}
+
+
 def test_recover_sends_a_reason(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("POST", f"/api/memory/{ID}/recover", {"id": ID, "status": "recovered", "newVersion": 4})
     assert signet("recover", ID).exit_code == 0
@@ -710,6 +721,7 @@ READS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("POST", "/api/memory/recall", ("recall", "x")),
     ("GET", "/api/memories", ("list",)),
     ("GET", "/api/memories/facets", ("list", "--facets")),
+    ("GET", f"/api/timeline/{ID}", ("timeline", ID)),
     ("GET", f"/api/memory/{ID}", ("show", ID)),
     ("GET", f"/api/memory/{ID}", ("forget", ID)),
     ("GET", f"/api/memory/{ID}", ("edit", ID)),

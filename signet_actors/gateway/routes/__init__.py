@@ -24,6 +24,7 @@ from signet_actors.gateway.routes import (
     repairs,
     reviews,
     streams,
+    timeline,
 )
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.registry import SUBJECTS
@@ -37,6 +38,7 @@ HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {
     **repairs.HANDLERS,
     **reviews.HANDLERS,
     **streams.HANDLERS,
+    **timeline.HANDLERS,
     EXPAND: memories.expand_summary,
     FACETS: memories.facets,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from signet_actors.operations.memories import HistoryItem
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads.contents import check_reply
@@ -14,12 +16,13 @@ _METADATA = (
     f" WHEN {REASON_FORGOTTEN} THEN {{without_reason}} ELSE h.metadata END"
     " FROM memory_proposals p WHERE p.job_id = h.job_id AND p.history_id = h.id), h.metadata) END"
 )
-_REASON = (
+REASON: Final = (
     "CASE WHEN h.job_id IS NOT NULL AND EXISTS (SELECT 1 FROM memory_proposals p"
     f" WHERE p.job_id = h.job_id AND p.history_id = h.id AND ({FACT_FORGOTTEN} OR {REASON_FORGOTTEN}))"
     " THEN nullif(h.reason, h.metadata ->> 'decisionReason') ELSE h.reason END"
 )
-_REDACTED = {"metadata": _METADATA, "reason": _REASON}
+"""The reason of event ``h``, without one that may quote a forgotten memory."""
+_REDACTED = {"metadata": _METADATA, "reason": REASON}
 _EVENT = ", ".join(_REDACTED.get(name, f"h.{name}") for name in HistoryItem.__struct_fields__)
 _FIRST = "FROM memory_history h WHERE h.memory_id = :memory_id ORDER BY h.seq LIMIT :limit"
 _OF_MEMORY = f"SELECT {_EVENT} {_FIRST}"

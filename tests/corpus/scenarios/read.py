@@ -61,6 +61,18 @@ STEPS = (
     get("history with a limit of 0", "/api/memory/<<one>>/history?limit=0"),
     get("history with a limit of nonsense", "/api/memory/<<one>>/history?limit=abc"),
     get("history of an unknown id", f"/api/memory/{UNKNOWN}/history"),
+    get(
+        "timeline",
+        "/api/timeline/<<one>>?limit=2&order=asc",
+        view=lambda body: [*sorted(body), *(one["event"] for one in body["events"])],
+    ),
+    get("timeline, order=sideways", "/api/timeline/<<one>>?order=sideways"),
+    get("timeline of an unknown id", f"/api/timeline/{UNKNOWN}"),
+    get(
+        "timeline, exported",
+        "/api/timeline/<<one>>/export",
+        view=lambda body: [sorted(body["meta"]), sorted(body["timeline"])],
+    ),
     get("the list", "/api/memories"),
     get("the list's first page", "/api/memories?limit=2"),
     get("the list's second page", "/api/memories?limit=2&offset=2"),
