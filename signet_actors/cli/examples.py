@@ -105,6 +105,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "signet login https://signet.example.com --token-stdin < token",
     ),
     "logout": ("signet logout https://signet.example.com",),
+    "top": ("signet top", "signet top --every 5"),
     "logs": ("signet logs -f", "signet logs --level error -n 20"),
     "config": ("signet config show",),
     "config show": ("signet config show",),
