@@ -63,6 +63,32 @@ class WriteConfigReply(msgspec.Struct, frozen=True):
     message: str
 
 
+class CheckConfigRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The text of an agent.yaml."""
+
+    content: Annotated[str, Verbatim()]
+
+
+class SetKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key of the text whose ``value`` is not the default. ``meaning`` and ``values``: as in the reference."""
+
+    key: str
+    value: Any
+    default: Any
+    meaning: str
+    values: str
+
+
+class CheckConfigReply(msgspec.Struct, frozen=True, rename="camel"):
+    """Whether the daemon would accept the text, and why not. ``needs_restart``: a reload would not apply all of it."""
+
+    valid: bool
+    problems: list[str]
+    warnings: list[str]
+    needs_restart: bool
+    keys: list[SetKey]
+
+
 READ_CONFIG: Final[Operation[NoFields, ConfigFilesReply]] = Operation(
     name="config.read",
     summary="The configuration and identity files",
@@ -95,4 +121,18 @@ WRITE_CONFIG: Final[Operation[WriteConfigRequest, WriteConfigReply]] = Operation
         "sent, or that protect them, can be changed only in the file (403)."
     ),
 )
-OPERATIONS: Final = (READ_CONFIG, WRITE_CONFIG)
+CHECK_CONFIG: Final[Operation[CheckConfigRequest, CheckConfigReply]] = Operation(
+    name="config.check",
+    summary="Check a configuration file without storing it",
+    tag="config",
+    method="POST",
+    paths=("/api/config/check",),
+    request=CheckConfigRequest,
+    example={"content": "search:\n  alpha: 0.6\n"},
+    replies={200: CheckConfigReply},
+    permission=Permission.ADMIN,
+    rate="admin",
+    owner_only=True,
+    description="By the same rules as `POST /api/config`, which refuses what has a problem here.",
+)
+OPERATIONS: Final = (READ_CONFIG, WRITE_CONFIG, CHECK_CONFIG)

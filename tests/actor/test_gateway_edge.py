@@ -694,3 +694,27 @@ def test_every_error_code_has_a_status() -> None:
 
     assert set(HTTP_STATUS) == set(ErrorCode)
     assert msgspec.json.encode(ErrorCode.BUSY) == b'"busy"'
+
+
+@pytest.mark.parametrize(
+    ("content", "valid", "told", "keys", "restart"),
+    [
+        ("search:\n  alpha: 0.55\n", True, "", ["search.alpha"], False),
+        ("gateway: {port: 4000}\n", True, "", ["gateway.port"], True),
+        ("search:\n  alpha: 7\n", False, "search.alpha", [], False),
+        ("search: [\n", False, "agent.yaml", [], False),
+        ("memory: {pipelineV2: {extraction: {endpoint: 'http://192.0.2.1'}}}\n", False, "not over HTTP", [], False),
+    ],
+)
+def test_a_configuration_is_checked_without_being_stored(
+    tmp_path: Path, content: str, valid: bool, told: str, keys: list[str], restart: bool
+) -> None:
+    with RunningEdge(ROUTES, tmp_path) as edge:
+        answer = edge.request("POST", "/api/config/check", {"content": content})
+    assert answer.status == 200, answer.raw
+    body = answer.body
+    assert (body["valid"], body["needsRestart"]) == (valid, restart)
+    assert told in "\n".join(body["problems"])
+    assert bool(body["problems"]) is not valid
+    assert [key["key"] for key in body["keys"]] == keys
+    assert not (tmp_path / "agent.yaml").exists()

@@ -11,6 +11,8 @@ SUBJECTS = ("staging", "production", "billing", "search", "mail", "login", "uplo
 TYPES = ("fact", "preference", "decision", "learning", "issue")
 WIDE = {"width": 1280, "height": 800}
 NARROW = {"width": 390, "height": 844}
+SCREENS = ("#/memories", "#/review", "#/health", "#/settings")
+"""The address of each screen that the navigation leads to."""
 
 _WATCH = """
 document.addEventListener("securitypolicyviolation",
@@ -83,6 +85,10 @@ class Visitor:
 
     def open(self, address: str = "") -> None:
         self.page.goto(f"{self.base}/{address}", wait_until="load")
+
+    def settle(self) -> None:
+        """Wait until the screen has read what it shows."""
+        self.page.wait_for_load_state("networkidle")
 
     def press(self, *keys: str) -> None:
         for key in keys:

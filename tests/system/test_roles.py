@@ -52,7 +52,8 @@ def callers(team: Team) -> dict[str, tuple[Client, set[str], set[str]]]:
 
 def send(client: Client, operation: Operation, path: str) -> Answer:
     """Ask for the operation without having it do anything: a body that is no JSON is refused after who may call."""
-    target = path.format(domain="queue", **dict.fromkeys(("id", "key", "run", "file", "aspect"), "unknown-1"))
+    named = dict.fromkeys(("id", "key", "run", "file", "aspect", "version"), "unknown-1")
+    target = path.format(domain="queue", **named)
     target += "?seconds=0" if EVENT_STREAM in operation.media_types else ""  # else it has no end
     accept = {"Accept": "application/json, text/event-stream"}
     return client.request(operation.method, target, None if operation.method == "GET" else b"{", accept)

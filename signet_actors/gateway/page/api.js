@@ -37,7 +37,7 @@ export async function api(name, fields = {}, { signal, keepalive = false } = {})
     delete rest[key];
     return encodeURIComponent(value);
   });
-  const headers = { accept: "application/json" };
+  const headers = { accept: "application/json", "x-signet-actor-type": "operator" };
   if (changes) headers["x-signet-actor"] = "dashboard";
   else headers["x-signet-observe"] = "1";
   if (caller.agent) headers["x-signet-agent-id"] = caller.agent;

@@ -1,6 +1,7 @@
 // The frame: screens by address, scope, keys that work everywhere, help.
 import { html, render, useEffect, useState } from "./preact.js";
 import { actAs, api } from "./api.js";
+import { Health } from "./health.js";
 import { Jump } from "./jump.js";
 import { knownKeys, useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
@@ -8,7 +9,9 @@ import { Memories } from "./memories.js";
 import { MemoryScreen } from "./memory.js";
 import { Notice } from "./notice.js";
 import { useModal } from "./parts.js";
+import { Review } from "./review.js";
 import { go, setParams, to, useRoute } from "./route.js";
+import { Settings } from "./settings.js";
 import { apply, choose, setting, useSetting } from "./settings-store.js";
 import { cut, projectName } from "./words.js";
 
@@ -16,21 +19,29 @@ import { cut, projectName } from "./words.js";
 const SCREENS = [
   { name: "memories", title: "Memories", key: "m", view: Memories },
   { name: "memory", view: MemoryScreen },
+  { name: "review", title: "Review", key: "r", view: Review },
+  { name: "health", title: "Health", key: "h", view: Health },
+  { name: "settings", title: "Settings", key: "e", view: Settings },
 ];
 const HEALTH_MS = 15_000;
 
+function named(facet) {
+  return facet.values.map((one) => one.value).filter(Boolean).sort();
+}
+
 function Scope({ params }) {
-  const load = useLoad("projects", async (signal) => {
-    const reply = await api("memories.list", { limit: 200 }, { signal });
-    return [...new Set(reply.memories.map((row) => row.project).filter(Boolean))].sort();
+  const load = useLoad(`facets ${params.agent || ""}`, async (signal) => {
+    const reply = await api("memories.facets", { top: 200 }, { signal });
+    return { projects: named(reply.projects), agents: named(reply.agents) };
   });
-  const projects = [...new Set([...(load.data || []), params.project].filter(Boolean))];
+  const projects = [...new Set([...(load.data?.projects || []), params.project].filter(Boolean))];
   return html`<div class="scope">
     <label><span>Project</span><select value=${params.project || ""} onChange=${(event) => setParams({ project: event.target.value, open: "" })}>
       <option value="">all projects</option>
       ${projects.map((project) => html`<option value=${project}>${projectName(project)}</option>`)}</select></label>
-    <label><span>Agent</span><input value=${params.agent || ""} placeholder="default" autocomplete="off" size="9"
+    <label><span>Agent</span><input value=${params.agent || ""} placeholder="default" autocomplete="off" size="9" list="agents"
       onChange=${(event) => setParams({ agent: event.target.value.trim(), open: "" })} /></label>
+    <datalist id="agents">${(load.data?.agents || []).map((agent) => html`<option value=${agent}></option>`)}</datalist>
   </div>`;
 }
 

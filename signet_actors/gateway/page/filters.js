@@ -1,29 +1,39 @@
-// The conditions of the list of memories. They are part of the address.
+// The conditions of the list of memories, each with how many it would leave. They are part of the address.
 import { html, useState } from "./preact.js";
+import { api } from "./api.js";
+import { useLoad } from "./load.js";
 import { setParams } from "./route.js";
 import { cut } from "./words.js";
 
 const TYPES = ["fact", "preference", "decision", "learning", "issue", "rule"];
 const NAMES = ["type", "tags", "who", "pinned", "since", "deleted"];
+const TAGS_SHOWN = 12;
 
 export function Filters({ params }) {
   const [isOpen, setOpen] = useState(false);
+  const { project, who, since, deleted, agent } = params;
+  const load = useLoad(JSON.stringify([project, who, since, deleted, agent]), (signal) =>
+    api("memories.facets", { project, who, since, deleted, top: 40 }, { signal }));
+  const of = (facet) => new Map((load.data?.[facet].values || []).map((one) => [one.value, one.count]));
+  const [types, tags, authors] = [of("types"), of("tags"), of("who")];
   const set = (changes) => setParams({ ...changes, open: "" });
   const active = NAMES.filter((name) => params[name]);
   const more = ["tags", "who", "since"].filter((name) => params[name]);
+  const chip = (name, value, number, kind = "") => html`<button key=${`${name} ${value}`} class=${`chip ${kind}`} aria-pressed=${params[name] === value}
+    onClick=${() => set({ [name]: params[name] === value ? "" : value })}>${cut(value, 30)}${number === undefined ? "" : html` <span class="number">${number}</span>`}</button>`;
+  const shown = [...new Set([...TYPES.filter((type) => !load.data || types.has(type)), ...[...types.keys()].filter(Boolean), params.type].filter(Boolean))].slice(0, 10);
   return html`<div class="filters" role="group" aria-label="Filters">
-    ${TYPES.map((type) => html`<button class=${`chip type-${type}`} aria-pressed=${params.type === type}
-      onClick=${() => set({ type: params.type === type ? "" : type })}>${type}</button>`)}
-    <button class="chip" aria-pressed=${Boolean(params.pinned)} onClick=${() => set({ pinned: params.pinned ? "" : "1" })}>▲ pinned</button>
-    <button class="chip" aria-pressed=${Boolean(params.deleted)}
-      onClick=${() => set({ deleted: params.deleted ? "" : "1", q: "" })}>Forgotten</button>
+    ${shown.map((type) => chip("type", type, types.get(type), TYPES.includes(type) ? `type-${type}` : ""))}
+    <button class="chip" aria-pressed=${Boolean(params.pinned)} onClick=${() => set({ pinned: params.pinned ? "" : "1" })}>▲ pinned${load.data ? html` <span class="number">${load.data.pinned}</span>` : ""}</button>
+    <button class="chip" aria-pressed=${Boolean(deleted)} onClick=${() => set({ deleted: deleted ? "" : "1", q: "" })}>Forgotten</button>
     <button class="chip" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>More${more.length ? ` (${more.length})` : ""}</button>
     ${active.length ? html`<button class="plain" onClick=${() => set(Object.fromEntries(NAMES.map((name) => [name, ""])))}>Drop all</button>` : null}
-    ${isOpen ? html`<form class="more-filters" onSubmit=${(event) => event.preventDefault()}>
-      ${[["tags", "Tags, any of them", "ops, db"], ["who", "Said by", "user"], ["since", "Since", "2026-11-01"]].map(
-        ([name, label, example]) => html`<label>${label}<input value=${params[name] || ""} placeholder=${example} autocomplete="off"
-          onChange=${(event) => set({ [name]: event.target.value.trim() })} /></label>`)}
-    </form>` : more.map((name) => html`<button class="chip" aria-pressed="true" onClick=${() => set({ [name]: "" })}
+    ${isOpen ? html`<div class="more-filters">
+      <div role="group" aria-label="Tags">${[...tags].filter(([tag]) => tag).slice(0, TAGS_SHOWN).map(([tag, number]) => chip("tags", tag, number, "tag"))}</div>
+      <label>Said by<select value=${who || ""} onChange=${(event) => set({ who: event.target.value })}><option value="">anybody</option>
+        ${[...new Set([...authors.keys(), who])].filter(Boolean).map((name) => html`<option value=${name}>${cut(name, 40)} ${authors.get(name) ?? ""}</option>`)}</select></label>
+      <label>Since<input type="date" value=${since || ""} onChange=${(event) => set({ since: event.target.value })} /></label>
+    </div>` : more.map((name) => html`<button class="chip" aria-pressed="true" onClick=${() => set({ [name]: "" })}
       aria-label=${`Drop the filter ${name}`}>${name}: ${cut(params[name], 30)} ×</button>`)}
   </div>`;
 }

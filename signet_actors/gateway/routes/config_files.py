@@ -17,6 +17,7 @@ import stat
 import tempfile
 import threading
 from collections.abc import Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,35 @@ async def write_file(call: Call[api.WriteConfigRequest]) -> HttpResponse:
     call.state.log.info("config_file_written", file=name, size=len(data), trace=call.trace_id)
     message = "Takes effect within two seconds" if name == CONFIG_FILE_NAME else "Written"
     return HttpResponse(api.WriteConfigReply(success=True, warnings=warnings, message=message))
+
+
+async def check_config(call: Call[api.CheckConfigRequest]) -> HttpResponse:
+    """Return whether ``content`` would be accepted as agent.yaml, and which keys it sets. Stores nothing."""
+    data = _encode_content(call.request.content, MAX_CONFIG_BYTES)
+    return HttpResponse(await asyncio.to_thread(_checked, call.state, data))
+
+
+def _checked(state: GatewayState, data: bytes) -> api.CheckConfigReply:
+    from signet_actors.config.keys import keys  # noqa: PLC0415 - only here
+    from signet_actors.config.load import restart_values  # noqa: PLC0415 - a gateway starts without a YAML parser
+
+    try:
+        loaded = _validate(state.workspace, data, state.config)
+    except SignetError as error:
+        return api.CheckConfigReply(False, error.detail.split("\n"), [], needs_restart=False, keys=[])
+    given = [
+        api.SetKey(
+            key=key.dotted,
+            value=value,
+            default=key.default,
+            meaning=key.field.meaning,
+            values=", ".join(key.field.choices) or key.field.range_text or key.field.kind,
+        )
+        for key in keys()
+        if (value := attrgetter(".".join(key.attributes))(loaded.config)) != key.default
+    ]
+    needs_restart = restart_values(loaded.config) != restart_values(state.config)
+    return api.CheckConfigReply(True, [], loaded.warnings, needs_restart=needs_restart, keys=given)
 
 
 def _check_name(name: str) -> None:
@@ -232,4 +262,5 @@ def _save_previous(target: Path, directory: Path) -> None:
 ROUTES: tuple[Route, ...] = (
     *serve(api.READ_CONFIG, list_files),
     *serve(api.WRITE_CONFIG, write_file),
+    *serve(api.CHECK_CONFIG, check_config),
 )

@@ -1,0 +1,139 @@
+// Health: what is broken as sentences with one button, then what runs and what it costs.
+import { html, useState } from "./preact.js";
+import { api } from "./api.js";
+import { useLoad } from "./load.js";
+import { attempt, say } from "./notice.js";
+import { Command, Placeholder, Reading, Time } from "./parts.js";
+import { count, cut, size, span } from "./words.js";
+
+const STATE_MS = 5_000;
+const PLAN_MS = 30_000;
+
+// The button of each repair, and its request.
+const REPAIRS = {
+  "release-leases": ["Release the jobs", () => api("repair.release_leases")],
+  "requeue-dead": ["Try the jobs again", () => api("repair.requeue_dead")],
+  "check-fts": ["Rebuild the index", () => api("repair.check_text", { repair: true })],
+  "retention-sweep": ["Sweep now", () => api("repair.sweep")],
+  "re-embed": ["Embed them", () => api("repair.reembed")],
+  "clean-orphans": ["Delete the vectors", () => api("repair.clean_orphans")],
+};
+
+function sentence(text) {
+  const shown = cut(text, 400);
+  return `${shown.charAt(0).toUpperCase()}${shown.slice(1)}${/[.!?]$/.test(shown) ? "" : "."}`;
+}
+
+// Returns what is wrong, the worst first: [severity, sentence, command].
+function findings({ status, pipeline, backups }) {
+  const found = [];
+  if (status.writer?.damage) found.push(["bad", status.writer.damage, "signet doctor"]);
+  if (status.writer?.storageFull) found.push(["bad", "the disk is full: nothing is stored until there is room", "signet doctor"]);
+  for (const actor of status.actors) {
+    if (actor.state !== "up") found.push(["bad", `the process ${actor.name} is ${actor.state}${actor.detail ? `: ${actor.detail}` : ""}`, `signet logs --actor ${actor.name}`]);
+  }
+  if (status.mutationsFrozen) found.push(["warn", "changes are frozen by memory.pipelineV2.mutationsFrozen", "signet config show"]);
+  if (status.retention?.suspendedReason) found.push(["warn", `old data is not purged: ${status.retention.suspendedReason}`, "signet doctor"]);
+  if (status.retention?.backupProblem) found.push(["bad", `the last backup failed: ${status.retention.backupProblem}`, "signet backup"]);
+  for (const text of status.retention?.scrubFindings || []) found.push(["bad", typeof text === "string" ? text : JSON.stringify(text), "signet doctor"]);
+  if (status.embedding?.available === false) found.push(["warn", "the model for meanings does not answer: memories are found by words only", "signet doctor"]);
+  for (const job of pipeline.dead.slice(0, 5)) found.push(["warn", `${count(job.count, "job")} of the kind ${job.kind} failed for good: ${job.cause}`, "signet repair requeue-dead"]);
+  for (const note of [...status.notes, ...pipeline.notes]) found.push(["warn", note, ""]);
+  if (backups && !backups.backups.length) found.push(["warn", "there is no backup yet", "signet backup"]);
+  return found;
+}
+
+export function Health() {
+  const state = useLoad("state", async (signal) => {
+    const [status, pipeline, health] = await Promise.all([
+      api("status.get", {}, { signal }), api("pipeline.status", {}, { signal }), api("diagnostics.get", {}, { signal }),
+    ]);
+    return { status, pipeline, health };
+  }, { everyMs: STATE_MS });
+  const plan = useLoad("plan", async (signal) => {
+    const [repairs, backups] = await Promise.all([api("repair.plan", {}, { signal }), api("backup.list", {}, { signal })]);
+    return { repairs: repairs.repairs, backups };
+  }, { everyMs: PLAN_MS });
+  const { data } = state;
+  const again = () => Promise.all([plan.reload(), state.reload()]);
+  if (!data) return html`<${Reading} load=${state} what="the state of the daemon" />${state.error ? null : html`<${Placeholder} />`}`;
+  const found = findings({ ...data, backups: plan.data?.backups });
+  const repairs = plan.data?.repairs || [];
+  const bad = found.some(([kind]) => kind === "bad");
+  return html`<div class="health">
+    <${Reading} load=${state} what="the state of the daemon" />
+    <h2 class=${`headline ${bad ? "is-bad" : found.length || repairs.length ? "is-warn" : "is-ok"}`}>${bad ? "▲ Something is broken"
+      : found.length || repairs.length ? `◆ It works; ${count(found.length + repairs.length, "thing")} to look at` : "● Everything works"}</h2>
+    <ul class="findings">
+      ${found.map(([kind, text, command]) => html`<li key=${text} class=${`is-${kind}`}><p>${sentence(text)}</p>${command ? html`<${Command} text=${command} />` : null}</li>`)}
+      ${repairs.map((repair) => html`<${Repair} key=${repair.name} repair=${repair} score=${data.health.composite.score} again=${again} />`)}
+    </ul>
+    <${Reading} load=${plan} what="the repairs" />
+    <div class="tiles"><${Processes} status=${data.status} /><${Queues} pipeline=${data.pipeline} /><${Cost} pipeline=${data.pipeline} />
+      ${plan.data ? html`<${Backups} backups=${plan.data.backups} again=${again} />` : null}<${Domains} health=${data.health} /></div>
+  </div>`;
+}
+
+function Repair({ repair, score, again }) {
+  const [running, setRunning] = useState(false);
+  const [effect, setEffect] = useState("");
+  const [title, work] = REPAIRS[repair.name] || [];
+  const run = async () => {
+    setRunning(true);
+    await attempt(async () => {
+      const reply = await work();
+      const after = await api("diagnostics.get");
+      const told = `${sentence(reply.message)} Health ${score.toFixed(2)} → ${after.composite.score.toFixed(2)}.`;
+      setEffect(told);
+      say(told);
+      await again();
+    });
+    setRunning(false);
+  };
+  return html`<li class="is-warn"><p>${sentence(repair.reason)}${effect ? html` <b>${effect}</b>` : null}</p>
+    <span class="actions">${work ? html`<button disabled=${running} onClick=${run}>${running ? "Running …" : title}</button>` : null}
+      <${Command} text=${`signet repair ${repair.name}`} /></span></li>`;
+}
+
+function Tile({ title, children }) {
+  return html`<section class="tile"><h3>${title}</h3>${children}</section>`;
+}
+
+function Processes({ status }) {
+  return html`<${Tile} title=${`Processes, up for ${span(status.uptime)}`}><table><thead><tr><th>process</th><th>state</th><th>restarts</th><th>memory</th></tr></thead><tbody>
+    ${status.actors.map((actor) => html`<tr key=${actor.name} class=${actor.state === "up" ? "" : "is-bad"}><td>${cut(actor.name, 24)}</td><td>${cut(actor.state, 16)}</td><td>${actor.restarts}</td>
+      <td>${actor.counters.rss_bytes ? size(actor.counters.rss_bytes) : ""}</td></tr>`)}</tbody></table>
+    <p class="meta"><span>${count(status.db?.memories ?? 0, "memory", "memories")}</span><span>${size(status.db?.bytes ?? 0)} on disk</span><span>version ${cut(status.version, 20)}</span></p></${Tile}>`;
+}
+
+function Queues({ pipeline }) {
+  const busy = pipeline.jobs.filter((job) => job.pending + job.delayed + job.leased + job.dead);
+  return html`<${Tile} title="Work that waits">${busy.length ? html`<table><thead><tr><th>kind</th><th>waits</th><th>runs</th><th>dead</th><th>oldest</th></tr></thead><tbody>
+    ${busy.map((job) => html`<tr key=${job.kind}><td>${job.kind.replace(/_/g, " ")}</td><td>${job.pending + job.delayed}</td><td>${job.leased}</td><td class=${job.dead ? "is-bad" : ""}>${job.dead}</td>
+      <td>${job.oldestPendingAgeSec ? span(job.oldestPendingAgeSec) : ""}</td></tr>`)}</tbody></table>` : html`<p class="meta">None. Pipeline: ${cut(pipeline.mode, 30)}.</p>`}</${Tile}>`;
+}
+
+function Cost({ pipeline }) {
+  const used = pipeline.usageToday;
+  return html`<${Tile} title="Model calls today">${used.length ? html`<table><thead><tr><th>model</th><th>calls</th><th>tokens</th><th>cost</th></tr></thead><tbody>${used.map((one) => html`<tr><td>${cut(one.model || one.provider, 40)}</td><td>${one.calls}</td>
+      <td>${(one.tokensIn + one.tokensOut).toLocaleString("en")}</td><td>${one.costMicrousd ? `$${(one.costMicrousd / 1e6).toFixed(2)}` : ""}</td></tr>`)}</tbody></table>` : html`<p class="meta">None.</p>`}</${Tile}>`;
+}
+
+function Backups({ backups, again }) {
+  const start = () => attempt(async () => {
+    await api("backup.start");
+    say("A backup is being made.");
+    await again();
+  });
+  const last = backups.backups[0];
+  return html`<${Tile} title="Backups"><p class="meta">${last ? html`<span>${count(backups.backups.length, "backup")}, the last one <${Time} at=${last.madeAt} /></span>` : html`<span>None yet.</span>`}
+    <span>${cut(backups.directory, 120)}</span></p>
+    <p class="actions"><button disabled=${Boolean(backups.running)} onClick=${start}>${backups.running ? "Running …" : "Back up now"}</button><${Command} text="signet backup" /></p></${Tile}>`;
+}
+
+function Domains({ health }) {
+  const domains = Object.entries(health).filter(([, one]) => one && typeof one === "object" && "status" in one);
+  return html`<${Tile} title=${`Health ${health.composite.score === null ? "" : health.composite.score.toFixed(2)}`}><details><summary>The figures behind it</summary>
+    <table><tbody>${domains.filter(([name]) => name !== "composite").map(([name, one]) => html`<tr key=${name} class=${one.status === "healthy" || one.status === "unknown" ? "" : "is-bad"}>
+      <td>${name}</td><td>${cut(one.status, 20)}</td><td>${one.score ?? ""}</td></tr>`)}</tbody></table></details></${Tile}>`;
+}

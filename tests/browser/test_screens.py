@@ -1,0 +1,150 @@
+"""What holds for every screen: hostile texts stay texts, nothing is inaccessible, looking changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright", reason="make test-browser installs it")
+from playwright.sync_api import expect
+
+from tests.browser.conftest import PICTURES
+from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.web_page import NARROW, SCREENS, WIDE, Visitor, seed
+
+pytestmark = [pytest.mark.browser, pytest.mark.system]
+
+Visit = Callable[..., Visitor]
+
+MARKUP = '"><img src=x onerror=alert(1)><script>alert(2)</script><a href="javascript:alert(3)">x</a>{{1+1}}${1}'
+HIDDEN = "start \u202egnp.exe\u202c end \u2066\u200b\U000e0041 עברית 👩‍💻"
+LONG = "w" * 100_000
+MAX_NAME = 200
+
+
+@pytest.fixture(scope="module")
+def hostile(browser: Any) -> Iterator[LiveDaemon]:
+    """A daemon with markup, hidden characters and words without an end in every text that a caller chooses.
+
+    What the API refuses (a type that is no name) is written into the database of the stopped daemon.
+    """
+    with live_daemon() as daemon:
+        for number, text in enumerate((MARKUP, HIDDEN, LONG)):
+            names = {"project": f"/home/{text[:MAX_NAME]}", "who": text[:MAX_NAME], "tags": [text[:80]]}
+            kept = daemon.api.remember(f"{text[:300]} {number}", pinned=number == 0, **names)["id"]
+            change = {"content": f"{text[:300]} changed {number}", "reason": text[:900]}
+            daemon.api.request("PATCH", f"/api/memory/{kept}", change)
+            gone = daemon.api.remember(f"Forgotten {text[:300]} {number}")["id"]
+            daemon.api.request("DELETE", f"/api/memory/{gone}", {"reason": text[:900]})
+        assert daemon.stop() == 0
+        daemon.edit("UPDATE memories SET type = ?, who = ? WHERE pinned = 1", MARKUP, HIDDEN)
+        daemon.edit("UPDATE memories SET content = ?, type = ? WHERE content LIKE 'www%'", LONG, LONG)
+        daemon.edit("UPDATE memory_history SET new_content = ?, changed_by = ? WHERE reason LIKE 'www%'", LONG, LONG)
+        daemon.start()
+        yield daemon
+
+
+def hostile_addresses(daemon: LiveDaemon) -> list[str]:
+    memories = [row["id"] for row in daemon.api.get("/api/memories", limit=50).ok()["memories"]]
+    gone = [row["id"] for row in daemon.api.get("/api/memories", limit=50, deleted="true").ok()["memories"]]
+    opened = [f"#/memory/{one}" for one in (*memories[:4], *gone[:2])]
+    searched = "#/memories?q=" + "img+src+start+end"
+    return [
+        *SCREENS,
+        searched,
+        f"{searched}&open={memories[-1]}",
+        "#/memories?deleted=1",
+        *opened,
+        "#/%3Cimg%3E",
+        "#/memory/%E0%A4%A",
+    ]
+
+
+@pytest.mark.parametrize("viewport", [NARROW, WIDE], ids=["narrow", "wide"])
+def test_hostile_texts_stay_texts_on_all_screens(browser: Any, hostile: LiveDaemon, viewport: dict[str, int]) -> None:
+    visitor = Visitor(browser, hostile, viewport=viewport)
+    visitor.allowed = {404}  # the screen of a memory that does not exist
+    for address in hostile_addresses(hostile):
+        visitor.open(address)
+        visitor.settle()
+        assert not visitor.is_too_wide(), address
+        assert (
+            visitor.page.evaluate("() => document.querySelectorAll('main img, main script, main iframe').length") == 0
+        )
+        links = visitor.page.evaluate("() => [...document.links].map((one) => one.getAttribute('href'))")
+        assert [link for link in links if not link.startswith("#")] == [], address
+    visitor.open("#/memories")
+    expect(visitor.page.locator(".line").filter(has_text="<img src=x onerror=alert(1)>").first).to_be_visible()
+    expect(visitor.page.locator(".line").filter(has_text="⟦U+202E⟧gnp.exe").first).to_be_visible()
+    assert visitor.close() == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [NARROW, WIDE], ids=["narrow", "wide"])
+def test_nothing_on_any_screen_is_inaccessible(visit: Visit, scheme: str, viewport: dict[str, int]) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    visitor = visit(color_scheme=scheme, viewport=viewport)
+    found = []
+    for number, (address, keys) in enumerate(
+        [
+            *((screen, ()) for screen in SCREENS),
+            ("#/memories?q=port", ("Enter",)),
+            ("#/memories", ("?",)),
+            ("#/memories", ("x", "t")),
+        ]
+    ):
+        visitor.open(address)
+        visitor.settle()
+        visitor.press(*keys)
+        visitor.settle()
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        visitor.page.screenshot(path=PICTURES / f"{number:02}-{scheme}-{viewport['width']}.png")
+        violations = Axe().run(visitor.page).response["violations"]
+        found += [
+            (address, keys, violation["id"], [node["target"] for node in violation["nodes"]][:3])
+            for violation in violations
+            if violation["impact"] in {"serious", "critical"}
+        ]
+        visitor.page.goto("about:blank")
+    assert found == []
+
+
+def state_of(daemon: LiveDaemon) -> Any:
+    """Return everything of the store that looking could change."""
+    memories = daemon.read("SELECT id, access_count, last_accessed, version, updated_at FROM memories ORDER BY id")
+    history = daemon.read("SELECT count(*) FROM memory_history")
+    sessions = daemon.read("SELECT count(*) FROM session_memories")
+    return memories, history, sessions
+
+
+def test_a_tour_of_all_screens_changes_nothing(browser: Any) -> None:
+    with live_daemon() as daemon:
+        seed(daemon)
+        before = state_of(daemon)
+        visitor = Visitor(browser, daemon)
+        for address in (*SCREENS, "#/memories?q=port+of+staging", "#/memories?deleted=1"):
+            visitor.open(address)
+            visitor.settle()
+            visitor.press("j", "Enter")
+            visitor.settle()
+        assert visitor.close() == []
+        assert daemon.stop() == 0  # what is written behind is written now
+        assert state_of(daemon) == before
+
+
+def test_eight_tabs_answer_and_a_hidden_one_asks_nothing(visit: Visit) -> None:
+    visitor = visit("#/health")
+    pages = [visitor.watched(visitor.context.new_page()) for _ in range(7)]
+    for page in pages:
+        page.goto(f"{visitor.base}/#/memories")
+    for page in pages:
+        expect(page.locator(".line").first).to_be_visible()
+    visitor.settle()
+    visitor.page.evaluate("() => { Object.defineProperty(document, 'visibilityState', { value: 'hidden' }); }")
+    visitor.requests.clear()
+    visitor.page.clock.install()
+    visitor.page.wait_for_timeout(6_000)
+    assert [request for request in visitor.requests if "/api/status" in request] == []

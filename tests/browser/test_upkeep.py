@@ -1,0 +1,111 @@
+"""Review, Health and Settings, by the keyboard or by one button."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright", reason="make test-browser installs it")
+from playwright.sync_api import expect
+
+from tests.corpus.scenarios.pipeline import GARBLED, ORDER, OTHER_ORDER, with_a_model
+from tests.support.bus_harness import eventually
+from tests.support.live_daemon import LiveDaemon
+from tests.support.web_page import Visitor
+
+pytestmark = [pytest.mark.browser, pytest.mark.system]
+
+Visit = Callable[..., Visitor]
+HELD_MS = 7_000
+"""Longer than the page holds a decision."""
+
+
+@pytest.fixture(scope="module")
+def piped(browser: Any) -> Iterator[LiveDaemon]:
+    """A daemon with a scripted model, two proposals that wait, and a job that failed for good."""
+    with with_a_model() as daemon:
+        for text in (ORDER, OTHER_ORDER, GARBLED):
+            daemon.api.remember(text)
+        eventually(lambda: waiting(daemon) == 2, what="both proposals wait", within_s=60)
+        eventually(lambda: daemon.api.get("/api/pipeline/status").ok()["dead"], what="the job is dead", within_s=60)
+        yield daemon
+
+
+@pytest.fixture
+def look(browser: Any, piped: LiveDaemon) -> Iterator[Any]:
+    visitors: list[Visitor] = []
+
+    def opened(address: str) -> Visitor:
+        visitors.append(Visitor(browser, piped))
+        visitors[-1].open(address)
+        return visitors[-1]
+
+    yield opened
+    assert [problem for visitor in visitors for problem in visitor.close()] == []
+
+
+def waiting(daemon: LiveDaemon) -> int:
+    total: int = daemon.api.get("/api/memory/review-queue").ok()["total"]
+    return total
+
+
+def test_proposals_are_decided_by_keys_and_a_decision_is_taken_back(look: Any, piped: LiveDaemon) -> None:
+    visitor = look("#/review")
+    proposal = visitor.page.get_by_role("article", name="Proposal")
+    expect(proposal).to_contain_text("1 of 2")
+    expect(proposal).to_contain_text("vault keys")
+    visitor.press("r")
+    expect(proposal).to_contain_text("1 of 1")
+    visitor.press("u")
+    expect(proposal).to_contain_text("1 of 2")
+    visitor.page.wait_for_timeout(HELD_MS)
+    assert waiting(piped) == 2, "what was taken back is not sent later"
+    visitor.press("r", "a")
+    expect(visitor.page.get_by_text("Nothing waits for you")).to_be_visible()
+    visitor.press("g", "h")
+    eventually(lambda: waiting(piped) == 0, what="leaving the screen sends both", within_s=10)
+    states = {item["review_state"] for item in piped.api.get("/api/memory/review-queue", state="all").ok()["items"]}
+    assert states == {"approved", "rejected"}
+
+
+def test_a_dead_job_is_named_in_a_sentence_and_tried_again_with_one_button(look: Any, piped: LiveDaemon) -> None:
+    visitor = look("#/health")
+    findings = visitor.page.locator(".findings")
+    expect(findings).to_contain_text("1 job of the kind extract failed for good")
+    expect(findings).to_contain_text("signet repair requeue-dead")
+    visitor.page.get_by_role("button", name="Try the jobs again").press("Enter")
+    expect(visitor.page.locator(".notice")).to_contain_text("Health")
+    rows = piped.api.get("/api/audit").ok()
+    assert "requeueDeadJobs" in str(rows) or "repair.requeue_dead" in str(rows)
+
+
+def test_a_backup_is_made_with_one_button(look: Any, piped: LiveDaemon) -> None:
+    visitor = look("#/health")
+    visitor.page.get_by_role("button", name="Back up now").press("Enter")
+    eventually(lambda: piped.api.get("/api/repair/backup").ok()["backups"], what="a backup is there", within_s=60)
+
+
+def test_settings_are_checked_compared_stored_and_taken_back(look: Any, piped: LiveDaemon) -> None:
+    file = piped.workspace / "agent.yaml"
+    before = file.read_text()
+    visitor = look("#/settings")
+    box = visitor.page.get_by_role("textbox", name="agent.yaml")
+    expect(box).to_have_value(before)
+    told = visitor.page.locator(".checked")
+    box.fill(f"{before}\nsearch:\n  alpha: 7\n")
+    expect(told).to_contain_text("search.alpha")
+    expect(visitor.page.get_by_role("button", name="Compare and store")).to_be_disabled()
+    box.fill(f"{before}\nsearch:\n  alpha: 0.55\n")
+    expect(told).to_contain_text("Valid")
+    expect(visitor.page.locator(".set-keys")).to_contain_text("search.alpha")
+    box.press("Control+Enter")
+    expect(visitor.page.locator(".settings ins")).to_contain_text("alpha:")
+    assert file.read_text() == before
+    visitor.press("Control+Enter")
+    expect(visitor.page.locator(".notice")).to_contain_text("Stored")
+    assert "alpha: 0.55" in file.read_text()
+    visitor.press("u")
+    expect(visitor.page.locator(".notice")).to_contain_text("As it was before")
+    assert file.read_text() == before
