@@ -139,6 +139,12 @@ class SearchConfig(Struct, frozen=True):
     transcripts: Annotated[
         bool, described("Fill places that the memories of a recall leave free with what was said in earlier sessions")
     ] = True
+    ledger: Annotated[
+        bool,
+        described(
+            "Keep what hooks and recalls asked for, were given, and why the rest was left out; it stays on this machine"
+        ),
+    ] = True
 
 
 class RetentionConfig(Struct, frozen=True, rename="camel"):
@@ -172,7 +178,7 @@ class RetentionConfig(Struct, frozen=True, rename="camel"):
         ranged(
             HOUR_MS,
             3650 * DAY_MS,
-            "What a session was offered of memories, its feedback and its scores are deleted after this time",
+            "What was asked for and offered of memories, feedback and scores are deleted after this time",
         ),
     ] = 90 * DAY_MS
     transcript_retention_ms: Annotated[

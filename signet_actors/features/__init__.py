@@ -22,6 +22,7 @@ FEATURES: Final = (
     "repairs",
     "reviews",
     "runs",
+    "searches",
     "session_memories",
     "session_scores",
     "session_summaries",

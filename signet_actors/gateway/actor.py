@@ -181,7 +181,10 @@ class Gateway:
         state.access_counts.stop()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(
-                asyncio.gather(state.ledger.stop(), state.checkpoints.stop(), state.audit.stop()), LAST_FLUSH_S
+                asyncio.gather(
+                    state.ledger.stop(), state.searches.stop(), state.checkpoints.stop(), state.audit.stop()
+                ),
+                LAST_FLUSH_S,
             )
         self.log.info("drained")
         return ExitCode.OK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 from typing import Any, TypeVar
@@ -48,7 +49,7 @@ async def ask(
     """Return the reply to a request of ``operation`` on behalf of the call's caller. Raises SignetError."""
     if operation.needs_offers:
         with contextlib.suppress(SignetError):
-            await call.state.ledger.flush()
+            await asyncio.gather(call.state.ledger.flush(), call.state.searches.flush())
     key, agent_id = named_session(call) if "key" in call.path else (None, call.agent_id)
     principal = call.principal if operation.has_effect else Principal()
     scope = call.read.scope if "scope" in request.__struct_fields__ else None

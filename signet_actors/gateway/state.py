@@ -29,6 +29,7 @@ from signet_actors.gateway.projects import Projects
 from signet_actors.gateway.server.load_shedding import ServerContext
 from signet_actors.gateway.sessions.checkpoints import SessionCheckpoints
 from signet_actors.gateway.sessions.ledger import RecallLedger
+from signet_actors.gateway.sessions.search_log import SearchLog
 from signet_actors.gateway.sessions.session_secrets import SessionSecrets
 from signet_actors.gateway.sessions.table import SessionTable
 from signet_actors.gateway.skipped_transcripts import SkippedTranscripts
@@ -115,6 +116,7 @@ class GatewayState:
     audit: AuditEvents = field(init=False)
     sessions: SessionTable = field(init=False)
     ledger: RecallLedger = field(init=False)
+    searches: SearchLog = field(init=False)
     projects: Projects = field(init=False)
     checkpoints: SessionCheckpoints = field(init=False)
     synthesis: Synthesis = field(init=False)
@@ -159,6 +161,13 @@ class GatewayState:
         self.projects = Projects(self.clock)
         self.authenticator = Authenticator(TokenRegistry(self.bus, self.clock), self.clock)
         self.ledger = RecallLedger(self.bus, self.clock, self.log)
+        self.searches = SearchLog(
+            self.bus,
+            self.clock,
+            self.log,
+            lambda: new_id(self.clock, self.rng),
+            lambda: self.redactor,
+        )
         self.checkpoints = SessionCheckpoints(
             self.bus,
             self.ledger,

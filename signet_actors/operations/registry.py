@@ -32,6 +32,7 @@ SUBJECTS: Final = tuple(
         "features.skills.api",
         "operations.sessions",
         "features.session_memories.api",
+        "features.searches.api",
         "operations.transcripts",
         "features.session_summaries.api",
         "features.session_scores.api",

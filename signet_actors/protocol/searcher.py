@@ -60,12 +60,17 @@ class RowTime(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class EntityFact(msgspec.Struct, frozen=True):
-    """What a memory states of an entity. ``kind``: attribute or constraint; ``aspect`` may be empty."""
+    """What a memory states of an entity. ``kind``: attribute or constraint; ``aspect`` may be empty.
+
+    ``seq``, ``version``: the memory's number, and since when it has its words (``Wording``).
+    """
 
     memory_id: str
     content: str
     kind: str
     aspect: str
+    seq: int = 0
+    version: int = 1
 
 
 class NamedEntity(msgspec.Struct, frozen=True):
@@ -128,6 +133,14 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.seq, self.content_version
 
 
+class MissedRow(msgspec.Struct, frozen=True, array_like=True):
+    """A memory that a recall left out, by its wording. ``relevance``: None if the session has received the memory."""
+
+    seq: int
+    version: int
+    relevance: float | None
+
+
 class Recalled(Message, frozen=True, tag="searcher.recalled"):
     """Ranked rows. ``method``: hybrid when the vector leg ran, else keyword.
 
@@ -139,6 +152,7 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
     ``received_hits`` are those of them that match words of the query.
     ``turns``: what was said in earlier sessions, in the form of rows; their ids are no ids of memories.
     ``beside``: rows beyond the limit: constraints of what the query names, and reasons of decisions among the rows.
+    ``missed``: the most relevant ones of those that are less relevant than the request wants, and received ones.
     """
 
     rows: list[RecalledRow]
@@ -154,6 +168,7 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
     turns: list[RecalledRow] = []
     beside: list[RecalledRow] = []
     entities: list[NamedEntity] = []
+    missed: list[MissedRow] = []
 
 
 class TimeFilter(msgspec.Struct, frozen=True, omit_defaults=True):

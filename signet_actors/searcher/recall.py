@@ -24,7 +24,7 @@ from signet_actors.domain.ranking.text_flags import wanted_flags
 from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.searcher import CommonWords, GetCommonWords, Recall, Recalled, StageTiming
+from signet_actors.protocol.searcher import CommonWords, GetCommonWords, MissedRow, Recall, Recalled, StageTiming
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.searcher import token_similarity
 from signet_actors.searcher.columns import DAY_MS, Mask
@@ -46,6 +46,8 @@ DATE_CANDIDATES = 200
 """At most this many rows are candidates because of their date alone."""
 MOST_NEAR_MS = 8 * DAY_MS
 """Longer times than this add no candidates of their own."""
+MOST_MISSED = 10
+"""Rows that are less relevant than the request wants, and received ones, that are told of."""
 _LEAST_FULL = 1e-9
 
 Seqs = npt.NDArray[np.int64]
@@ -217,8 +219,11 @@ def recall(
     is_semantic = cosine > 0.0
     scores = dampened(reader, snapshot, command, seqs, scores, is_semantic, bm25 > 0.0, moves)
     keep = (strong >= command.min_score) | np.isin(seqs, named)
+    missed: list[MissedRow] = []
     if command.min_relevance > 0.0:
-        keep &= measure.relevance(seqs, cosine) >= command.min_relevance
+        relevant = measure.relevance(seqs, cosine)
+        missed = _less_relevant(reader, seqs, np.where(keep & (relevant < command.min_relevance), relevant, -1.0))
+        keep &= relevant >= command.min_relevance
     candidates = Candidates(seqs, bm25, cosine, fused, scores, strong)
     seqs, bm25, cosine, scores = seqs[keep], bm25[keep], cosine[keep], scores[keep]
     scores, is_exact = lift_exact_matches(snapshot, command, keyword_hits, named, seqs, scores)
@@ -228,6 +233,7 @@ def recall(
     order = np.lexsort((-seqs, -reader.columns.created_ms[seqs], ~is_exact, -scores))
     order, suppressed = _without_received(reader, order, seqs, command)
     received_hits = seqs[suppressed][bm25[suppressed] > 0]
+    missed += [_missed(reader, seq, None) for seq in seqs[suppressed[:MOST_MISSED]].tolist()]
     explained = Explained()
     if moves.wanted:
         ranking = Ranking(seqs[order], scores[order])
@@ -256,7 +262,19 @@ def recall(
         received_hits=tuple(received_hits.tolist()),
         beside=beside_rows(reader, snapshot, command, graph, rows, allowed) if command.beside else [],
         entities=named_entities(reader, snapshot, command, graph),
+        missed=missed,
     )
+
+
+def _less_relevant(reader: Reader, seqs: Seqs, relevance: Scores) -> list[MissedRow]:
+    """Return the rows of the greatest relevance, the best first; those of a negative one do not count."""
+    best = np.argpartition(relevance, -MOST_MISSED)[-MOST_MISSED:] if len(seqs) > MOST_MISSED else np.arange(len(seqs))
+    best = best[np.argsort(-relevance[best], kind="stable")]
+    return [_missed(reader, int(seqs[at]), float(relevance[at])) for at in best.tolist() if relevance[at] >= 0.0]
+
+
+def _missed(reader: Reader, seq: int, relevance: float | None) -> MissedRow:
+    return MissedRow(seq, int(reader.columns.content_version[seq]), relevance)
 
 
 def probe(reader: Reader, snapshot: Snapshot) -> None:

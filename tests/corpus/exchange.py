@@ -41,6 +41,7 @@ _VOLATILE_KEYS: Final = frozenset(
         "confirmToken",
         "checkpointId",
         "durationMs",
+        "ms",
         "totalMs",
         "bytes",
         "size",

@@ -24,6 +24,7 @@ from signet_actors.domain.written_forms import indexed_beside
 from signet_actors.features.aggregate_recall.api import AnswerSource, SaveAnswer
 from signet_actors.features.audit.api import AuditEvent, RecordEvents
 from signet_actors.features.auth_tokens.api import RevokeToken, StoredToken, StoreToken
+from signet_actors.features.searches.api import ConsideredMemory, RecordSearches, Search
 from signet_actors.features.session_memories.api import FEEDBACK, FeedbackRequest
 from signet_actors.features.session_scores.api import SessionScore, StoreScore
 from signet_actors.features.skills.api import RECORD, SkillInvocationRequest
@@ -191,6 +192,11 @@ def carry_out(room: PipelineHarness) -> None:
     room.ask(message_of(RECORD)(request=use))
     event = AuditEvent(created_at=began, kind="change", actor="golden", outcome="done", detail={"operation": "golden"})
     room.ask(RecordEvents(events=(event, event)))
+    considered = ConsideredMemory(room.value(f"SELECT seq FROM memories WHERE id = '{changed.id}'"), 1, 0.75, "given")
+    asked = {"session_key": "golden-summary", "context_epoch": 1, "project": "/golden", "harness": "codex"}
+    found = {"prompt": "what is golden?", "given": 1, "characters": 90, "duration_ms": 4.5, "memories": (considered,)}
+    search = Search(id="golden-search", created_at=began, kind="prompt", agent_id="default", **asked, **found)
+    room.ask(RecordSearches(searches=(search,)))
 
 
 def rows(connection: Any) -> list[list[Any]]:

@@ -31,6 +31,7 @@ KEPT = {
 SUFFIXES = ("memory_id", "memory_seq")
 KEPT_OF_SESSION = {
     "agent_feedback": "how an agent rated memories, without what was said; purged by age",
+    "searches": "when it asked and how much it was given, without the words; purged by age",
     "session_contexts": "when it was active, and in which project; purged by age",
     "session_memories": "which memories it was offered; purged by age",
     "session_pauses": "when memory was off for it, so that what was said then is not stored later",

@@ -44,8 +44,9 @@ from signet_actors.gateway.sessions.hook_runner import (
     runtime_path,
 )
 from signet_actors.gateway.sessions.ledger import Context
-from signet_actors.gateway.sessions.prompt_memories import offered_memories, sessions_of_day
+from signet_actors.gateway.sessions.prompt_memories import Offered, offered_memories, sessions_of_day
 from signet_actors.gateway.sessions.prompt_text import terms_of_prompt
+from signet_actors.gateway.sessions.searches import note_search, note_skipped
 from signet_actors.gateway.sessions.session_start import start_reply, start_with_prompt
 from signet_actors.gateway.transcript_capture import is_erased
 from signet_actors.operations import hooks as api
@@ -97,7 +98,9 @@ async def session_start(call: Call[api.SessionStartRequest]) -> HttpResponse:
         _skip_unless(call.state.config.hooks.session_start.enabled)
         return await start_reply(call, session)
 
-    return await run_hook(call, READ_BUDGET_MS, work, api.SessionStartReply(identity=api.HookIdentity()))
+    response = await run_hook(call, READ_BUDGET_MS, work, api.SessionStartReply(identity=api.HookIdentity()))
+    await note_skipped(call, "start", response)
+    return response
 
 
 def _skip_unless(enabled: bool) -> None:
@@ -152,24 +155,37 @@ async def user_prompt_submit(call: Call[api.UserPromptRequest]) -> HttpResponse:
         given = await start_with_prompt(call, session) if request.with_start else None
         checkpoints = call.state.checkpoints  # from here on: a start does not tell the session of this prompt
         project = session.project(request.project)
-        if plan is None or not ledger.was_bypassed(plan):  # the plan tells of what was said there
+        is_kept = plan is None or not ledger.was_bypassed(plan)  # the plan tells of what was said there
+        if is_kept:
             checkpoints.prompted(session.key, call.agent_id, harness=request.harness, project=project, text=prompt)
             checkpoints.searched(session.key, call.agent_id, " ".join(terms.terms))
-        if given is not None:
-            start, rows = given
-            reply = await offered(session, terms, tuple(wording for _, wording in rows))
+        start, rows = given or (None, [])
+        found = await offered(session, terms, tuple(wording for _, wording in rows))
+        reply = found.reply
+        await note_search(
+            call,
+            "prompt",
+            session,
+            found.considered,
+            text=prompt if is_kept else None,
+            known=secrets,
+            project=project,
+            skipped="disabled" if reply.engine == "disabled" else None,
+            characters=len(reply.inject),
+        )
+        if start is not None:
             text = f"{start.inject}\n\n{reply.inject}".strip()
-            return msgspec.structs.replace(reply, inject=text, dynamic_context=text, session_known=known)
-        return msgspec.structs.replace(await offered(session, terms, ()), session_known=known)
+            reply = msgspec.structs.replace(reply, inject=text, dynamic_context=text)
+        return msgspec.structs.replace(reply, session_known=known)
 
-    async def offered(session: HookSession, terms: PromptTerms, given: tuple[Wording, ...]) -> api.UserPromptReply:
+    async def offered(session: HookSession, terms: PromptTerms, given: tuple[Wording, ...]) -> Offered:
         if not call.state.config.hooks.user_prompt_submit.enabled:
-            return api.UserPromptReply(engine="disabled")
+            return Offered(api.UserPromptReply(engine="disabled"))
         of_day = await sessions_of_day(call, prompt, terms)
         if of_day is not None:
-            return of_day
+            return Offered(of_day)
         if not terms.searches:
-            return api.UserPromptReply(query_terms=list(terms.terms))
+            return Offered(api.UserPromptReply(query_terms=list(terms.terms)))
         if session.context is not None and not request.with_start:  # first: it takes no other session's place
             await call.hold(session.context.lock)
         if call.state.prompts_in_flight >= MAX_PROMPTS:
@@ -180,7 +196,9 @@ async def user_prompt_submit(call: Call[api.UserPromptRequest]) -> HttpResponse:
         finally:
             call.state.prompts_in_flight -= 1
 
-    return await run_hook(call, READ_BUDGET_MS, work, api.UserPromptReply(), switches_off=is_switch)
+    response = await run_hook(call, READ_BUDGET_MS, work, api.UserPromptReply(), switches_off=is_switch)
+    await note_skipped(call, "prompt", response)
+    return response
 
 
 async def _rate(call: Call[api.UserPromptRequest], session: HookSession) -> None:

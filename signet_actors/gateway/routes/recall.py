@@ -17,6 +17,7 @@ from msgspec import UNSET, UnsetType
 from signet_actors.domain.session_keys import canonical_session_key
 from signet_actors.domain.temporal.intent import Intent
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
+from signet_actors.features.searches.api import ConsideredMemory
 from signet_actors.gateway.aggregate import AggregateRecall, Outcome, check_caller
 from signet_actors.gateway.http.responses import fill, joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
@@ -28,7 +29,9 @@ from signet_actors.gateway.memory_search import (
     timeline,
     with_window,
 )
+from signet_actors.gateway.sessions.hook_runner import HookSession
 from signet_actors.gateway.sessions.ledger import Context
+from signet_actors.gateway.sessions.searches import note_search
 from signet_actors.gateway.summary_card import rows_beside_card, summary_card
 from signet_actors.gateway.temporal import query_intent, requested_intent, temporal_meta
 from signet_actors.operations import recall as api
@@ -103,6 +106,7 @@ async def _recall(
     state = call.state
     clock, config = state.clock, state.config
     started = clock.monotonic_ns()
+    session = HookSession(None if context is None else context.key, context=context)
     intent = _intent(call, query, fields, time)
     with_turns = config.search.transcripts and not fields.aggregate and await _may_read_turns(call)
     found, stages = await _found(call, query, fields, intent, context, turns=with_turns, facts=facts)
@@ -141,6 +145,15 @@ async def _recall(
     if fields.answering and not any(row.time for row in rows):
         results.sort(key=lambda result: result.relevance < ANSWERS)
     results += map(result, beside)
+    await note_search(
+        call,
+        "tool" if call.headers.get("x-signet-actor-type", "").strip().lower() == "agent" else "recall",
+        session,
+        lambda: _considered(memories if outcome is None else outcome.cited, found),
+        text=query,
+        known=None if session.key is None else state.session_secrets.of(session.key),
+        characters=sum(len(result.content) for result in results),
+    )
     if pipeline.reranker.use_extraction_model and outcome is None:
         stages.append(api.Stage(name="llm_summary", duration_ms=milliseconds(clock.monotonic_ns() - answered)))
     return api.RecallReply(
@@ -163,6 +176,20 @@ async def _recall(
         if facts and found.entities
         else UNSET,
     )
+
+
+def _considered(memories: Sequence[RecalledRow], found: Recalled) -> list[ConsideredMemory]:
+    """Return what became of each memory that a recall has found."""
+    told = [ConsideredMemory(*row.wording, row.relevance, "given") for row in memories if row.seq]
+    shown = {each.seq for each in told}
+    return told + [
+        ConsideredMemory(
+            *(each.seq, each.version, each.relevance),
+            "received" if each.relevance is None else "below_relevance",
+        )
+        for each in found.missed
+        if each.seq not in shown
+    ]
 
 
 def _intent(call: Call[Any], query: str, fields: api.RecallFields, time: RecallTime | None) -> Intent | None:

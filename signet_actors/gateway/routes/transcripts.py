@@ -469,6 +469,8 @@ async def forget_transcript(call: Call[api.ForgetTranscriptRequest]) -> HttpResp
     """Erase the caller's transcript of the session, and its checkpoints, for good. It goes on if it takes too long."""
     key, agent_id = named_session(call)
     call.state.checkpoints.forget(key, agent_id)
+    with contextlib.suppress(SignetError):  # what was asked and is not stored yet would be stored with its words
+        await call.state.searches.flush()
     erasure = asyncio.create_task(_erase(call, key, agent_id))
     _erasures.add(erasure)
     erasure.add_done_callback(_erasures.discard)

@@ -6,9 +6,9 @@ Source: docs/guides/hooks.md "Each prompt"; docs/decisions.md 49.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import zip_longest
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -33,6 +33,7 @@ from signet_actors.domain.temporal.questions import MAX_CHARS, topic_of_time
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.transcripts.excerpts import shortened_conversation
 from signet_actors.domain.versions import Dated, are_alike, newest_versions, telling_words
+from signet_actors.features.searches.api import ConsideredMemory, Outcome
 from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.memory_search import asks_how_it_was, search_memories
 from signet_actors.gateway.routes.recall import WORD_MATCHES, offer_found
@@ -42,7 +43,7 @@ from signet_actors.gateway.temporal import query_intent
 from signet_actors.operations.hooks import UserPromptReply, UserPromptRequest
 from signet_actors.operations.recall import RecallFields
 from signet_actors.protocol.memories import Filters, Wording
-from signet_actors.protocol.searcher import Recalled, RecalledRow
+from signet_actors.protocol.searcher import EntityFact, MissedRow, Recalled, RecalledRow
 from signet_actors.protocol.transcripts import ListSpans
 
 MIN_IMPORTANCE: Final = 0.3
@@ -104,9 +105,16 @@ async def sessions_of_day(call: Call[UserPromptRequest], prompt: str, terms: Pro
     return UserPromptReply(inject=inject, dynamic_context=inject, query_terms=list(terms.terms), engine="hybrid")
 
 
+class Offered(NamedTuple):
+    """The reply to a prompt; ``considered`` returns what became of each memory that was found for it, best first."""
+
+    reply: UserPromptReply
+    considered: Callable[[], list[ConsideredMemory]] = list
+
+
 async def offered_memories(
     call: Call[UserPromptRequest], terms: PromptTerms, session: HookSession, given: tuple[Wording, ...]
-) -> UserPromptReply:
+) -> Offered:
     """Return the reply with the memories that fit, which the session has received when it is sent.
 
     ``given``: rows that stand before them in the same reply.
@@ -126,7 +134,8 @@ async def offered_memories(
     found = await _searched(call, terms, fields, filters, received)
     # An older version of a memory is left out also where the session has received the newest one; not one of which
     # a newer memory says that something has changed: it may say something else.
-    rows_found = _without_doubtful(found.rows)
+    searched, rows_found = found, _without_doubtful(found.rows)
+    sure = rows_found
     if not any(asks_how_it_was(call, search.text, fields) for search in terms.searches):
         versions = [Dated(row.content, row.own_ms, row.project) for row in rows_found]
         asked = [word for search in terms.searches for word in words_of(search.text)]
@@ -151,9 +160,9 @@ async def offered_memories(
         context.told_tools = bool(tools)
     inject = prompt_memories(items, tools) if items else ""
     known = {row.id for row in found.rows}.union(() if context is None else context.received)
-    about = _entity_context(found, known, {} if context is None else context.told_turns, limit - len(inject))
+    about, facts = _entity_context(found, known, {} if context is None else context.told_turns, limit - len(inject))
     inject = "\n\n".join(filter(None, (inject, about)))
-    return UserPromptReply(
+    reply = UserPromptReply(
         inject=inject,
         dynamic_context=inject,
         memory_count=len(shown.ids),
@@ -161,13 +170,39 @@ async def offered_memories(
         engine="entity-context" if about and not items else found.method,
     )
 
+    def considered() -> list[ConsideredMemory]:
+        stages: list[tuple[Outcome, Collection[str]]] = [
+            ("doubtful", {row.id for row in sure}),
+            ("older_version", {row.id for row in rows_found}),
+            ("received", {row.id for row in rows_found if row.wording not in received}),
+            ("beyond_limit", {row.id for row in fresh}),
+            ("no_room", shown.ids),
+            ("cut", shown.whole),
+        ]
 
-def _entity_context(found: Recalled, known: Collection[str], told: dict[str, list[str]], chars: int) -> str:
+        def outcome(row: RecalledRow) -> Outcome:
+            return next((why for why, kept in stages if row.id not in kept), "given")
+
+        told = [ConsideredMemory(*row.wording, row.relevance, outcome(row)) for row in searched.rows]
+        told += [ConsideredMemory(fact.seq, fact.version, None, "fact") for fact in facts]
+        seen = {each.seq for each in told}
+        return told + [
+            ConsideredMemory(row.seq, row.version, row.relevance, "below_relevance")
+            for row in searched.missed
+            if row.seq not in seen
+        ]
+
+    return Offered(reply, considered)
+
+
+def _entity_context(
+    found: Recalled, known: Collection[str], told: dict[str, list[str]], chars: int
+) -> tuple[str, list[EntityFact]]:
     """Return a section about the entities that the prompt names, with what fits of their facts; empty without any.
 
     Facts of ``known`` memories are left out, and what the session was ``told`` of a memory before.
     """
-    lines = [ENTITY_HEADING]
+    lines, facts = [ENTITY_HEADING], []
     left = min(chars, MAX_ENTITY_CHARS) - len(ENTITY_HEADING) - 2
     for entity in found.entities:
         for fact in entity.facts:
@@ -176,9 +211,10 @@ def _entity_context(found: Recalled, known: Collection[str], told: dict[str, lis
             is_told = fact.memory_id in known or fact.content in told.get(fact.memory_id, ())
             if not is_told and len(line) < left:
                 lines.append(line)
+                facts.append(fact)
                 told[fact.memory_id] = [*told.get(fact.memory_id, ()), fact.content]
                 left -= len(line) + 1
-    return "\n".join(lines) if len(lines) > 1 else ""
+    return "\n".join(lines) if len(lines) > 1 else "", facts
 
 
 async def _searched(
@@ -188,7 +224,7 @@ async def _searched(
     filters: Filters,
     received: Collection[Wording],
 ) -> Recalled:
-    """Return what the searches of a prompt find: of several, the best of each in turn."""
+    """Return what the searches of a prompt find: of several, the best of each in turn, and what each missed."""
     # Turns of the agent's sessions in the project, where too little is known otherwise.
     turns = filters.project is not None and call.state.config.search.transcripts and await call.is_owner()
     least = [
@@ -215,7 +251,15 @@ async def _searched(
     answers = [found for found, _ in await asyncio.gather(*replies)]
     ranks = zip_longest(*(_likely(found.rows, limit) for found, limit in zip(answers, least, strict=True)))
     rows = {row.id: row for rank in ranks for row in rank if row is not None}
-    return msgspec.structs.replace(answers[0], rows=list(rows.values()))
+    below = [MissedRow(*row.wording, row.relevance) for found in answers for row in found.rows if row.id not in rows]
+    below += [missed for found in answers for missed in found.missed]
+    numbers = {row.seq for row in rows.values()}
+    missed = {each.seq: each for each in reversed(below) if each.seq not in numbers and each.relevance is not None}
+    return msgspec.structs.replace(
+        answers[0],
+        rows=list(rows.values()),
+        missed=sorted(missed.values(), key=lambda each: each.relevance or 0.0, reverse=True),
+    )
 
 
 def _without_doubtful(rows: Sequence[RecalledRow]) -> list[RecalledRow]:

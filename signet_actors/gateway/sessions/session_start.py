@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -23,12 +23,14 @@ from signet_actors.domain.session_inject import (
     TOOLS_BANNER,
     IdentityFile,
     Line,
+    SessionStart,
     news,
     session_start,
 )
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.domain.versions import Dated, newest_versions
 from signet_actors.errors import SignetError
+from signet_actors.features.searches.api import ConsideredMemory, Outcome
 from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.memory_search import graph_limits
 from signet_actors.gateway.routes.identity import identity_of_agent
@@ -36,6 +38,7 @@ from signet_actors.gateway.sessions.hook_runner import HookSession
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.sessions.notices import notifications_now, peers_of
 from signet_actors.gateway.sessions.recovery import GOES_ON, WAIT_S, recovery_of
+from signet_actors.gateway.sessions.searches import note_search
 from signet_actors.gateway.synthesis.memory_file import working_memory
 from signet_actors.operations.hooks import (
     HookIdentity,
@@ -46,7 +49,7 @@ from signet_actors.operations.hooks import (
     UserPromptRequest,
 )
 from signet_actors.protocol.memories import Memory, Wording
-from signet_actors.protocol.sessions import FindSessionStart
+from signet_actors.protocol.sessions import FindSessionStart, SessionStartFound
 from signet_actors.runtime.connected_harnesses import has_identity
 from signet_actors.runtime.identity_files import LASTING_FILES, read_identity
 
@@ -55,6 +58,8 @@ READ_SHARE: Final = 4
 COMPACTED: Final = "compact"
 NEW_CONTEXT: Final = (COMPACTED, "clear")
 """Reasons of a start after which the model no longer has what the session received."""
+KNOWN: Final = "already_started"
+"""Why a start gives no memories: the session has received the text of its start."""
 FORGETS_AT_RESUME: Final = ("gemini",)
 """Harnesses that leave out of a resumed conversation what the start has injected, but not what a prompt has."""
 
@@ -81,8 +86,12 @@ async def start_reply(call: Call[SessionStartRequest], session: HookSession) -> 
         recovery = (await recovery_of(call, session)).section if source in GOES_ON else ""
         has_tools = await call.state.has_tools(call.request.harness)
         text = f"{TOOLS_BANNER if has_tools else BANNER}\n\n{recovery}".rstrip()
+        told = None
         if source == "resume":
-            text = await _with_new_constraints(call, session, context, recovery, has_tools=has_tools) or text
+            told = await _with_new_constraints(call, session, context, recovery, has_tools=has_tools)
+        if told is None:
+            await note_search(call, "start", session, skipped=KNOWN, characters=len(text))
+        text = told or text
         return SessionStartReply(identity=HookIdentity(), inject=text, dynamic_context=text, session_known=True)
     return (await _full_start(call, session, context))[0]
 
@@ -126,8 +135,8 @@ def _query(call: Call[SessionStartRequest], session: HookSession, context: Conte
 
 async def _with_new_constraints(
     call: Call[SessionStartRequest], session: HookSession, context: Context, recovery: str, *, has_tools: bool
-) -> str:
-    """Return the text for a session that is resumed, with the constraints that it was not told; empty without any.
+) -> str | None:
+    """Return the text for a session that is resumed, with the constraints that it was not told; None without any.
 
     Without an answer of a searcher in time it is told none.
     """
@@ -135,7 +144,7 @@ async def _with_new_constraints(
         async with asyncio.timeout(WAIT_S):
             found = await call.ask_searcher(_query(call, session, context))
     except (SignetError, TimeoutError):
-        return ""
+        return None
     wordings = {each.id: found.wordings[each.id] for each in found.constraints}
     new = [
         each
@@ -144,7 +153,7 @@ async def _with_new_constraints(
         and not context.has_received(each.id, wordings[each.id], call.request_key)
     ]
     if not new:
-        return ""
+        return None
     start = session_start(
         files=(),
         constraints=[_line(found.newer, memory) for memory in new],
@@ -160,6 +169,7 @@ async def _with_new_constraints(
         lambda: call.state.ledger.offer(context, "session_start", by_id, call.request_key, injected=start.whole)
     )
     rows = [(memory_id, wordings[memory_id]) for memory_id in start.whole]
+    await _note(call, session, start, found, by_id)
     call.when_sent(lambda: call.state.ledger.record(context, rows, call.request_key))
     context.constraints |= {wording for memory_id, wording in wordings.items() if memory_id not in start.whole}
     return start.text
@@ -240,6 +250,8 @@ async def _full_start(
         entered.notified = frozenset(item.id for item in notices)
     shown = [by_id[memory_id] for memory_id in start.ids]
     rows = [(memory_id, found.wordings[memory_id]) for memory_id in start.whole]
+    repeated = [each.id for each in (*found.constraints, *candidates) if each.id not in by_id]
+    await _note(call, session, start, found, by_id, repeated)
     if context is not None:
         context.told_tools = has_tools and bool(start.text)
         context.harness = request.harness
@@ -262,6 +274,42 @@ async def _full_start(
         session_known=session.known if session.key is not None else UNSET,
     )
     return reply, rows
+
+
+async def _note(
+    call: Call[SessionStartRequest],
+    session: HookSession,
+    start: SessionStart,
+    found: SessionStartFound,
+    fitting: Iterable[str],
+    repeated: Iterable[str] = (),
+) -> None:
+    """Note what became of the memories that were found for the start, the ``fitting`` ones first."""
+
+    def considered() -> list[ConsideredMemory]:
+        every = (memory.id for memory in (*found.constraints, *found.memories, *found.used))
+        stages: list[tuple[Iterable[str], Outcome]] = [
+            (start.whole, "given"),
+            (start.ids, "cut"),
+            (fitting, "no_room"),
+            (repeated, "repeated"),
+            (every, "older_version"),
+        ]
+        outcomes: dict[str, Outcome] = {}
+        for ids, outcome in stages:
+            for memory_id in ids:
+                outcomes.setdefault(memory_id, outcome)
+        wordings = {memory_id: wording for memory_id in outcomes if (wording := found.wordings.get(memory_id))}
+        return [ConsideredMemory(*wording, None, outcomes[memory_id]) for memory_id, wording in wordings.items()]
+
+    await note_search(
+        call,
+        "start",
+        session,
+        considered,
+        project=session.project(call.request.project),
+        characters=len(start.text),
+    )
 
 
 def _each_once(

@@ -108,8 +108,8 @@ def named_entities(reader: Reader, snapshot: Snapshot, command: Recall, graph: G
         facts = stored.facts(snapshot, command.read, command.filters, members, _MOST_READ) if command.facts else []
         asked = set(name_tokens(command.query)).difference(name_tokens(name)) if facts else set()
         told = [
-            EntityFact(memory_id, content, kind_of_fact, aspect)
-            for memory_id, content, kind_of_fact, aspect in facts
+            EntityFact(memory_id, content, kind_of_fact, aspect, seq, int(reader.columns.content_version[seq]))
+            for memory_id, content, kind_of_fact, aspect, seq in facts
             if kind_of_fact == "constraint" or asked.intersection(name_tokens(content))
         ]
         found.append(NamedEntity(index.ids[entity], name, kind, told[: command.facts]))

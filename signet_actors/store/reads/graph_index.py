@@ -44,7 +44,7 @@ _FOCAL = (
 )
 _DESCRIBED = "SELECT e.id, e.name, e.entity_type FROM entities e WHERE e.id IN ({})"
 _FACTS = (
-    "SELECT a.memory_id, a.content, a.kind, coalesce(p.name, '') FROM entity_attributes a"
+    "SELECT a.memory_id, a.content, a.kind, coalesce(p.name, ''), m.seq FROM entity_attributes a"
     " JOIN memories m ON m.id = a.memory_id LEFT JOIN entity_aspects p ON p.id = a.aspect_id"
     " WHERE a.entity_id IN ({}) AND a.status = 'active' AND m.is_deleted = 0 AND {}"
     " ORDER BY CASE a.kind WHEN 'constraint' THEN 0 ELSE 1 END, a.importance * coalesce(p.weight, 0.5) DESC, a.seq DESC"
@@ -165,8 +165,8 @@ def described(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, tuple[str, st
 
 def facts(
     snapshot: Snapshot, read: ReadScope, filters: Filters, entity_ids: Sequence[str], limit: int
-) -> list[tuple[str, str, str, str]]:
-    """Return ``(memory id, content, kind, aspect)`` of attributes that readable memories state, constraints first."""
+) -> list[tuple[str, str, str, str, int]]:
+    """Return ``(memory id, content, kind, aspect, seq)`` of attributes of readable memories, constraints first."""
     dialect = snapshot.dialect
     where, bindings = conjunction(readable(snapshot, read), matching(dialect, filters))
     sql = _FACTS.format(dialect.members("ids"), where)

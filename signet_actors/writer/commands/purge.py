@@ -13,6 +13,7 @@ from collections.abc import Callable
 from signet_actors.errors import InvalidRequest
 from signet_actors.features.audit import writes as audit
 from signet_actors.features.checkpoints import writes as checkpoints
+from signet_actors.features.searches import writes as searches
 from signet_actors.features.session_memories import writes as session_memories
 from signet_actors.features.session_scores import writes as scores
 from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark
@@ -72,9 +73,10 @@ def _tombstones(context: CommandContext, cutoff: str, limit: int) -> tuple[int, 
 
 
 def _session_memories(context: CommandContext, cutoff: str, limit: int) -> int:
-    """Delete what sessions were offered, their feedback and their scores, of before the cutoff."""
+    """Delete what was asked for, what sessions were offered, their feedback and scores, of before the cutoff."""
     deleted = session_memories.delete_before(context.tx, cutoff, limit)
-    return deleted + scores.delete_before(context.tx, cutoff, limit - deleted)
+    deleted += scores.delete_before(context.tx, cutoff, limit - deleted)
+    return deleted + searches.delete_before(context.tx, cutoff, limit - deleted)
 
 
 def _history(context: CommandContext, cutoff: str, limit: int) -> tuple[int, bool]:

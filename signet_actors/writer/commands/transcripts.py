@@ -22,6 +22,7 @@ from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.domain.transcripts.overlap import overlap
 from signet_actors.domain.transcripts.turns import turn_basis, turn_key
 from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.features.searches import writes as searches
 from signet_actors.protocol.transcripts import (
     CapturedTurn,
     CapturePosition,
@@ -292,6 +293,7 @@ def forget(context: CommandContext, command: ForgetTranscript) -> TranscriptForg
         raise SignetError("Autonomous agents cannot erase a transcript", code=ErrorCode.FORBIDDEN)
     tx, now = context.tx, context.now
     had_rows = rows.erase_others(tx, command.agent_id, command.session_key)
+    had_rows |= searches.forget_session(tx, command.session_key, command.agent_id)
     found = rows.find(tx, command.agent_id, command.session_key)
     if found is None:
         is_known = had_rows or command.is_captured
@@ -321,6 +323,7 @@ def purge(context: CommandContext, cutoff: str, limit: int) -> tuple[int, bool]:
         _, more = _erase(context, transcript, budget)
         if more:
             return count, True
+        searches.forget_transcript(context.tx, transcript)
         rows.delete(context.tx, transcript)
     return len(expired), len(expired) >= limit
 

@@ -1,0 +1,159 @@
+"""The record of what was asked for, what was given, and what was left out and why.
+
+Source: docs/guides/hooks.md "What was asked and given".
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.field_types import Clamped, Flag, Timestamp
+from signet_actors.operations.operation import BY_AGENT, Operation
+from signet_actors.operations.problem import PROBLEMS, Problem
+from signet_actors.operations.request_fields import SelectionText
+from signet_actors.operations.transcripts import OwnAgent, Session
+from signet_actors.protocol.message import Answered, Request
+
+Kind = Literal["start", "prompt", "recall", "tool"]
+Outcome = Literal[
+    "given",
+    "cut",
+    "fact",
+    "received",
+    "below_relevance",
+    "doubtful",
+    "older_version",
+    "beyond_limit",
+    "no_room",
+    "repeated",
+]
+"""What became of a memory that was considered; ``WORDS`` of the rules says each in words."""
+MAX_SEARCHES: Final = 200
+"""Of one ``RecordSearches``."""
+CONTENT_CHARS: Final = 300
+"""Of the present content of a memory in a list."""
+
+
+class ConsideredMemory(msgspec.Struct, frozen=True, array_like=True):
+    """A memory, by its number and the version since which it has these words (``Wording``), and what became of it."""
+
+    seq: int
+    version: int
+    relevance: float | None
+    outcome: Outcome
+
+
+class Search(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A hook or a recall. ``prompt``: the beginning of what was asked. ``memories``: the best first."""
+
+    id: str
+    created_at: str
+    kind: Kind
+    agent_id: str
+    session_key: str | None = None
+    context_epoch: int | None = None
+    project: str | None = None
+    harness: str | None = None
+    prompt: str | None = None
+    skipped: str | None = None
+    given: int = 0
+    characters: int = 0
+    duration_ms: float = 0.0
+    memories: tuple[ConsideredMemory, ...] = ()
+
+
+class RecordSearches(Request[Answered], frozen=True, kw_only=True, tag="searches.record"):
+    """Store at most ``MAX_SEARCHES`` searches, in this order. Safe to repeat: each is stored once."""
+
+    searches: tuple[Search, ...]
+
+
+class SearchesRecorded(msgspec.Struct, frozen=True):
+    """They are on disk."""
+
+
+class ListSearchesRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=True):
+    """Which searches to return."""
+
+    session: Annotated[Session, Meta(description="Only those of this session")] | None = None
+    project: Annotated[SelectionText, Meta(description="Only those in this project")] | None = None
+    kind: Annotated[Kind, Meta(description="Only those of this kind")] | None = None
+    no_hits: Annotated[bool | None, Flag(), Meta(description="true: only those that were given nothing")] = None
+    since: Annotated[str, Timestamp(), Meta(description="ISO time: asked then or later")] | None = None
+    before: Annotated[SelectionText, Meta(description="The `next` of the page before")] | None = None
+    limit: Annotated[int, Clamped(low=1, high=200), Meta(description="Searches to return")] = 50
+
+
+class SearchMemory(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A memory of a search. ``outcome``, in words ``why``: whether it was ``given``, or why it was left out.
+
+    ``version``: since which it had the words that it had then; ``changed``: it has others now. ``content``: the
+    beginning of what it says now, null if it is ``forgotten``.
+    """
+
+    id: str
+    version: int
+    relevance: float | None
+    given: bool
+    outcome: str
+    why: str
+    type: str
+    content: str | None
+    changed: bool = False
+    forgotten: bool = False
+
+
+class SearchRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One hook or recall. ``number``: of the prompts of its session, the how many-th it is; absent of other kinds.
+
+    ``prompt``: the beginning of what was asked, null of a start, and where it was erased with the transcript or with a
+    memory. ``given``: how many memories were given, also those that were erased since. ``skipped``: why a hook did
+    nothing. ``characters``: of the text that was given.
+    """
+
+    id: str
+    at: str
+    kind: Kind
+    session_key: str | None
+    number: int | UnsetType = UNSET
+    context_epoch: int | None
+    project: str | None
+    harness: str | None
+    prompt: str | None
+    skipped: str | None
+    given: int
+    characters: int
+    ms: float
+    memories: list[SearchMemory] = []
+
+
+class ListSearchesReply(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the agent's own searches, the last one first. ``next``: what the next page is ``before``."""
+
+    searches: list[SearchRow]
+    count: int
+    next: str | None
+
+
+LIST: Final[Operation[ListSearchesRequest, ListSearchesReply]] = Operation(
+    name="searches.list",
+    summary="What was asked, given and left out",
+    tag="Sessions",
+    method="GET",
+    paths=("/api/telemetry/memory-search",),
+    request=ListSearchesRequest,
+    example={"session": "s-1", "limit": 20},
+    replies={200: ListSearchesReply, 403: Problem, **PROBLEMS},
+    permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
+    served_by="searcher",
+    owner_only=True,
+    needs_offers=True,
+    description="Each start and prompt of a session, each recall and each search by a tool, with the memories that it "
+    "was given and the best of those that were left out. It stays on this machine.",
+)
+OPERATIONS: Final = (LIST,)

@@ -1,0 +1,117 @@
+"""A real daemon keeps what was asked and given, and why the rest was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.live_daemon import Client, LiveDaemon, live_daemon
+from tests.system.test_offered_memories import hook
+
+pytestmark = pytest.mark.system
+
+PROJECT = "/home/ada/shop"
+PORT = "which port does the staging database listen on?"
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[LiveDaemon]:
+    with live_daemon(patient=True) as started:
+        started.api.remember("The staging database listens on port 5433", project=PROJECT, type="decision")
+        started.api.remember("The staging frontend is deployed on Fridays by Grace", project=PROJECT)
+        started.api.remember("Another project keeps its staging database on port 6000", project="/home/ada/other")
+        yield started
+
+
+def searches(client: Client, **query: Any) -> Any:
+    return client.get("/api/telemetry/memory-search", **query).ok()["searches"]
+
+
+def told(search: Any) -> list[tuple[str, str]]:
+    return [(memory["content"].split()[-1], memory["outcome"]) for memory in search["memories"]]
+
+
+def test_a_session_is_kept_prompt_by_prompt_with_what_was_left_out(daemon: LiveDaemon) -> None:
+    start = hook(daemon.api, "session-start", "s-1", project=PROJECT)
+    first = hook(daemon.api, "user-prompt-submit", "s-1", project=PROJECT, userPrompt=PORT)
+    asked = "who deploys the staging frontend on Fridays?"
+    second = hook(daemon.api, "user-prompt-submit", "s-1", project=PROJECT, userPrompt=asked)
+    rows = searches(daemon.api, session="s-1")[::-1]
+    assert [(row["kind"], row.get("number"), row["prompt"]) for row in rows] == [
+        ("start", None, None),
+        ("prompt", 1, PORT),
+        ("prompt", 2, asked),
+    ]
+    assert {row["harness"] for row in rows} == {"codex"}
+    assert {row["project"] for row in rows} == {PROJECT}
+    assert [row["characters"] for row in rows] == [len(reply["inject"]) for reply in (start, first, second)]
+    assert ("5433", "given") in told(rows[0])
+    assert ("5433", "received") in told(rows[1]), "the start had given it"
+    assert rows[1]["given"] == first["memoryCount"] == 0
+    assert ("Grace", "given") in told(rows[2])
+    assert all(row["ms"] > 0 for row in rows)
+
+
+def test_a_prompt_that_is_given_nothing_tells_what_was_nearest(daemon: LiveDaemon) -> None:
+    hook(daemon.api, "user-prompt-submit", "s-2", project=PROJECT, userPrompt="what does the staging kubectl say?")
+    (row,) = searches(daemon.api, session="s-2", no_hits="true")
+    assert row["given"] == 0
+    assert {memory["outcome"] for memory in row["memories"]} == {"below_relevance"}
+    nearest = [memory["relevance"] for memory in row["memories"]]
+    assert nearest == sorted(nearest, reverse=True)
+    assert searches(daemon.api, session="s-2", no_hits="false") == []
+
+
+def test_recalls_and_tools_are_kept_with_their_query(daemon: LiveDaemon) -> None:
+    agent = daemon.agent("ada")
+    agent.remember("The invoices are numbered per year")
+    agent.recall("how are invoices numbered?")
+    agent.post("/api/memory/recall", {"query": "invoices"}, x_signet_actor="codex", x_signet_actor_type="agent").ok()
+    tool, recall = searches(agent)
+    assert (recall["kind"], recall["prompt"], recall["given"]) == ("recall", "how are invoices numbered?", 1)
+    assert (tool["kind"], tool["prompt"], tool["harness"], tool["sessionKey"]) == ("tool", "invoices", "codex", None)
+    assert searches(daemon.agent("grace")) == [], "another agent's"
+
+
+def test_a_secret_in_a_prompt_is_not_kept(daemon: LiveDaemon) -> None:
+    secret = "ghp_" + "a1B2c3D4" * 4 + "e5F6"
+    agent = daemon.agent("eve")
+    hook(agent, "user-prompt-submit", "s-3", userPrompt=f"deploy the frontend with the token {secret} please")
+    agent.recall(f"where is {secret} used?")
+    kept = str(searches(agent))
+    assert "deploy the frontend" in kept
+    assert secret not in kept
+
+
+def test_a_retry_is_kept_once_and_a_skipped_hook_without_its_words(daemon: LiveDaemon) -> None:
+    agent = daemon.agent("heidi")
+    body = {"harness": "codex", "sessionKey": "s-4", "userPrompt": PORT}
+    for _ in range(2):
+        agent.post("/api/hooks/user-prompt-submit", body, x_signet_request_id="once").ok()
+    assert len(searches(agent)) == 1
+    agent.post("/api/hooks/user-prompt-submit", {**body, "runtimePath": "plugin"}).ok()
+    agent.post("/api/hooks/user-prompt-submit", {**body, "runtimePath": "legacy"}).ok()
+    latest = searches(agent)[0]
+    assert (latest["skipped"], latest["prompt"], latest["given"]) == ("claimed", None, 0)
+
+
+def test_nothing_is_kept_of_a_session_for_which_memory_is_off(daemon: LiveDaemon) -> None:
+    agent = daemon.agent("ivan")
+    for prompt in ("[signet-off] do not keep this", "nor what follows it"):
+        hook(agent, "user-prompt-submit", "s-5", userPrompt=prompt)
+    assert searches(agent) == []
+
+
+def test_what_is_erased_is_gone_from_the_file_of_the_database(daemon: LiveDaemon) -> None:
+    agent = daemon.agent("judy")
+    stored = agent.remember("The quokkabird nests in the server room")
+    hook(agent, "user-prompt-submit", "s-6", userPrompt="where does the quokkabird nest?")
+    assert [row["prompt"] for row in searches(agent)] == ["where does the quokkabird nest?"]
+    agent.forget(ids=[stored["id"]], force=True)
+    (row,) = searches(agent)
+    assert (row["prompt"], row["memories"], row["given"]) == (None, [], 1)
+    hook(agent, "user-prompt-submit", "s-7", userPrompt="an armadillowolf has the key")
+    agent.request("DELETE", "/api/sessions/s-7/transcript").ok()
+    assert "armadillowolf" not in str(searches(agent))
