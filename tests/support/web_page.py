@@ -11,8 +11,11 @@ SUBJECTS = ("staging", "production", "billing", "search", "mail", "login", "uplo
 TYPES = ("fact", "preference", "decision", "learning", "issue")
 WIDE = {"width": 1280, "height": 800}
 NARROW = {"width": 390, "height": 844}
-SCREENS = ("#/memories", "#/review", "#/health", "#/settings")
+SCREENS = ("#/memories", "#/review", "#/health", "#/logs", "#/settings")
 """The address of each screen that the navigation leads to."""
+STREAMS = ("/api/changes", "/api/logs/stream")
+"""The paths of requests that do not end."""
+QUIET_MS = 250
 
 _WATCH = """
 document.addEventListener("securitypolicyviolation",
@@ -51,6 +54,7 @@ class Visitor:
         self.context.add_init_script(_WATCH)
         self.problems: list[str] = []
         self.requests: list[str] = []
+        self.pending: set[Any] = set()
         self.allowed: set[int] = set()
         self.page = self.watched(self.context.new_page())
 
@@ -61,6 +65,7 @@ class Visitor:
         page.on("pageerror", lambda error: self.problems.append(f"exception: {error}"))
         page.on("dialog", lambda dialog: (self.problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.on("request", self._on_request)
+        page.on("requestfinished", self._on_finished)
         page.on("requestfailed", self._on_failed)
         page.on("response", self._on_response)
         return page
@@ -71,11 +76,17 @@ class Visitor:
             self.problems.append(f"console: {message.text}")
 
     def _on_request(self, request: Any) -> None:
+        if not request.url.split("?")[0].endswith(STREAMS):
+            self.pending.add(request)
         self.requests.append(f"{request.method} {request.url.removeprefix(self.base)}")
         if not request.url.startswith(f"{self.base}/") and not request.url.startswith("data:"):
             self.problems.append(f"foreign request: {request.url}")
 
+    def _on_finished(self, request: Any) -> None:
+        self.pending.discard(request)
+
     def _on_failed(self, request: Any) -> None:
+        self.pending.discard(request)
         if request.failure != "net::ERR_ABORTED":  # an older search, which the page gave up
             self.problems.append(f"failed: {request.url} {request.failure}")
 
@@ -88,7 +99,10 @@ class Visitor:
 
     def settle(self) -> None:
         """Wait until the screen has read what it shows."""
-        self.page.wait_for_load_state("networkidle")
+        idle_ms = 0
+        while idle_ms < QUIET_MS:
+            self.page.wait_for_timeout(50)
+            idle_ms = 0 if self.pending else idle_ms + 50
 
     def press(self, *keys: str) -> None:
         for key in keys:

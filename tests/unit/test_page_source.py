@@ -24,7 +24,7 @@ FORBIDDEN = (
     r"setTimeout\([\"'`]|setInterval\([\"'`]|import\(",
     r"document\.cookie",
 )
-CALL = re.compile(r"\b(?:api|has)\(\s*\"([^\"]+)\"(?:,\s*\{([^{}]*)\})?")
+CALL = re.compile(r"\b(?:api|has|stream)\(\s*\"([^\"]+)\"(?:,\s*\{([^{}]*)\})?")
 FIELD = re.compile(r"(?:^|,)\s*(?:\.\.\.\w+|(\w+))")
 
 
@@ -82,8 +82,8 @@ def test_a_wrong_name_and_a_wrong_field_are_found() -> None:
 def test_requests_are_sent_from_one_module_and_each_of_them_by_a_written_name() -> None:
     sources = {path.name: path.read_text(encoding="utf-8") for path in MODULES}
     assert [name for name, text in sources.items() if re.search(r"\bfetch\(|XMLHttpRequest", text)] == ["api.js"]
-    calls = {name: len(re.findall(r"(?<!function )\bapi\(", text)) for name, text in sources.items()}
-    named = {name: len(re.findall(r"\bapi\(\s*\"", text)) for name, text in sources.items()}
+    calls = {name: len(re.findall(r"(?<!function )\b(?:api|stream)\(", text)) for name, text in sources.items()}
+    named = {name: len(re.findall(r"\b(?:api|stream)\(\s*\"", text)) for name, text in sources.items()}
     assert calls == named
     assert [name for name, text in sources.items() if "/api/" in text] == []
 

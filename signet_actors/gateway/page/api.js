@@ -27,9 +27,8 @@ export function has(name) {
   return name in OPERATIONS;
 }
 
-// `fields` are the parameters of the path and the fields of the request, by the names of the API document.
-// Reads are marked as those of a person who looks: they do not count as a use of a memory.
-export async function api(name, fields = {}, { signal, keepalive = false } = {}) {
+// Returns the response with a body that is read elsewhere. Raises ApiError.
+async function request(name, fields, accept, { signal, keepalive = false }) {
   const [method, path, changes] = OPERATIONS[name];
   const rest = { ...fields };
   const target = path.replace(/\{(\w+)\}/g, (_, key) => {
@@ -37,7 +36,7 @@ export async function api(name, fields = {}, { signal, keepalive = false } = {})
     delete rest[key];
     return encodeURIComponent(value);
   });
-  const headers = { accept: "application/json", "x-signet-actor-type": "operator" };
+  const headers = { accept, "x-signet-actor-type": "operator" };
   if (changes) headers["x-signet-actor"] = "dashboard";
   else headers["x-signet-observe"] = "1";
   if (caller.agent) headers["x-signet-agent-id"] = caller.agent;
@@ -58,7 +57,27 @@ export async function api(name, fields = {}, { signal, keepalive = false } = {})
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, { error: UNREACHABLE, code: "unreachable" });
   }
-  const reply = await response.json().catch(() => ({}));
-  if (!response.ok) throw new ApiError(response.status, reply);
-  return reply;
+  if (!response.ok) throw new ApiError(response.status, await response.json().catch(() => ({})));
+  return response;
+}
+
+// `fields` are the parameters of the path and the fields of the request, by the names of the API document.
+// Reads are marked as those of a person who looks: they do not count as a use of a memory.
+export async function api(name, fields = {}, options = {}) {
+  const response = await request(name, fields, "application/json", options);
+  return response.json();
+}
+
+// Calls `heard` with each event until the stream ends.
+export async function stream(name, fields, heard, signal) {
+  const response = await request(name, fields, "text/event-stream", { signal });
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const events = (rest + value).split("\n\n");
+    rest = events.pop();
+    for (const line of events.flatMap((event) => event.split("\n"))) if (line.startsWith("data: ")) heard(JSON.parse(line.slice(6)));
+  }
 }

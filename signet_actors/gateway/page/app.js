@@ -5,6 +5,7 @@ import { Health } from "./health.js";
 import { Jump } from "./jump.js";
 import { knownKeys, useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
+import { Logs } from "./logs.js";
 import { Memories } from "./memories.js";
 import { MemoryScreen } from "./memory.js";
 import { Notice } from "./notice.js";
@@ -21,6 +22,7 @@ const SCREENS = [
   { name: "memory", view: MemoryScreen },
   { name: "review", title: "Review", key: "r", view: Review },
   { name: "health", title: "Health", key: "h", view: Health },
+  { name: "logs", title: "Logs", key: "l", view: Logs },
   { name: "settings", title: "Settings", key: "e", view: Settings },
 ];
 const HEALTH_MS = 15_000;

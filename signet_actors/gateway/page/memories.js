@@ -1,9 +1,10 @@
 // Memories: search as you type, and mend what is found.
 import { html, useEffect, useMemo, useRef, useState } from "./preact.js";
-import { api } from "./api.js";
+import { api, stream } from "./api.js";
 import { forget, pin, recover, remember, tag } from "./changes.js";
 import { Filters } from "./filters.js";
 import { useKeys } from "./keys.js";
+import { useStream } from "./live.js";
 import { useLoad } from "./load.js";
 import { MemoryDetail } from "./memory.js";
 import { Command, Empty, MemoryLine, Placeholder, Reading, useFocus } from "./parts.js";
@@ -13,6 +14,7 @@ import { count, cut, day, projectName } from "./words.js";
 const TYPING_MS = 120;
 const PAGE = 100;
 const FOUND = 50;
+const SETTLED_MS = 400;
 
 // Returns the conditions of an address, as fields of a request.
 function conditions(params) {
@@ -41,6 +43,7 @@ export function Memories({ route }) {
   const [selected, setSelected] = useState(new Map());
   const [tagging, setTagging] = useState(false);
   const box = useRef(null);
+  const [isStale, setStale] = useState(false);
   const [text, setText] = useState(params.q || "");  // not that of the address, which is a moment late
   const sent = useRef(text);
   const { open, ...asked } = params;
@@ -54,6 +57,14 @@ export function Memories({ route }) {
     setMost(PAGE);
     setSelected(new Map());
   }, [JSON.stringify(asked)]);
+
+  // What is stored meanwhile is shown at once only to a reader who is at the top and has selected nothing.
+  const later = useRef(0);
+  useStream(`changes ${params.agent || ""}`, (heard, signal) => stream("changes.stream", {}, heard, signal), () => {
+    clearTimeout(later.current);
+    later.current = setTimeout(() => (scrollY < 40 && !selected.size && !open ? load.reload() : setStale(true)), SETTLED_MS);
+  });
+  useEffect(() => setStale(false), [load.data]);
 
   useEffect(() => {
     const now = current().params.q || "";
@@ -122,6 +133,7 @@ export function Memories({ route }) {
       </div>
       <${Filters} params=${params} />
       <${Reading} load=${load} what="memories" />
+      ${isStale ? html`<button class="fresh" onClick=${load.reload}>Something was stored. Show it</button>` : null}
       ${load.data === null && !load.error ? html`<${Placeholder} />` : null}
       <ul class="lines">${rows.map((row, index) => html`<${MemoryLine} key=${row.id} row=${row} cursor=${index === at}
         selected=${selected.has(row.id)} onOpen=${() => show(index)}

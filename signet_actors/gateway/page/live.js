@@ -1,0 +1,65 @@
+// One stream for all tabs of this browser: a browser opens six connections to a host, and a stream holds one of them. The
+// tab that has the lock reads it, and tells the others. A tab that is hidden for a minute gives the lock away.
+import { useEffect, useRef } from "./preact.js";
+
+const AGAIN_MS = 3_000;
+const HIDDEN_MS = 60_000;
+const POLL_MS = 5_000;
+const HANDED_MS = 500;
+
+const isVisible = () => document.visibilityState === "visible";
+
+// `open(heard, signal)` reads the stream `key`; "" reads none. `heard` gets its events, and { type: "resync" } after a gap, and now
+// and then where there is neither lock nor channel (a page that is not served from this machine and without TLS).
+export function useStream(key, open, heard) {
+  const latest = useRef(heard);
+  latest.current = heard;
+  useEffect(() => {
+    if (!key) return undefined;
+    const resync = { type: "resync" };
+    if (!navigator.locks || !window.BroadcastChannel) {
+      const poll = setInterval(() => isVisible() && latest.current(resync), POLL_MS);
+      return () => clearInterval(poll);
+    }
+    const channel = new BroadcastChannel(`signet ${key}`);
+    channel.onmessage = (message) => latest.current(message.data);
+    let control = null;
+    let hiding = 0;
+    const read = async (signal, asked) => {
+      let before = Date.now() - asked > HANDED_MS; // there was another reader, and a gap since
+      const tell = (event) => {
+        const told = event.type !== "connected" ? event : before ? resync : null;
+        before = true;
+        if (!told || signal.aborted) return;
+        channel.postMessage(told);
+        latest.current(told);
+      };
+      while (!signal.aborted) {
+        await open(tell, signal).catch(() => {});
+        await new Promise((resolve) => setTimeout(resolve, signal.aborted ? 0 : AGAIN_MS));
+      }
+    };
+    const stop = () => {
+      control?.abort();
+      control = null;
+    };
+    const changed = () => {
+      clearTimeout(hiding);
+      if (!isVisible()) hiding = setTimeout(stop, HIDDEN_MS);
+      else if (!control) {
+        control = new AbortController();
+        const { signal } = control;
+        const asked = Date.now();
+        navigator.locks.request(`signet ${key}`, { signal }, () => read(signal, asked)).catch(() => {});
+      }
+    };
+    changed();
+    document.addEventListener("visibilitychange", changed);
+    return () => {
+      document.removeEventListener("visibilitychange", changed);
+      clearTimeout(hiding);
+      stop();
+      channel.close();
+    };
+  }, [key]);
+}
