@@ -45,7 +45,7 @@ from signet_actors.gateway.auth.request_guard import (
 )
 from signet_actors.gateway.http.after_response import AfterResponse, mark_unsent
 from signet_actors.gateway.http.event_streams import EventStream
-from signet_actors.gateway.http.request_parts import decoded_headers, is_clean_path, read_body, read_query
+from signet_actors.gateway.http.request_parts import decoded_headers, is_clean_path, is_observed, read_body, read_query
 from signet_actors.gateway.http.request_texts import MAX_PRINCIPAL_CHARS
 from signet_actors.gateway.http.responses import (
     EncodedResponse,
@@ -137,6 +137,7 @@ class RequestContext:
         self.answered_ns: int | None = None
         self.code: ErrorCode | None = None
         self.identity: Identity | None = None
+        self.observes = False
         self.warnings: list[str] = []
         self.after_response: list[AfterResponse] = []
 
@@ -234,6 +235,7 @@ class Application:
             self._log_failure(context)
         finally:
             counters.in_flight -= context.answered_ns is None
+            counters.requests -= context.observes
             self._finish(context)
             with contextlib.suppress(Exception):  # metrics and logs must not fail the request
                 self._record(scope["method"], context, (context.answered_ns or state.clock.monotonic_ns()) - started_ns)
@@ -300,6 +302,7 @@ class Application:
         state = self.state
         headers: Headers = scope["headers"]
         operation = route.operation
+        context.observes = not operation.has_effect and is_observed(headers)
         await self._check_operation(operation, context)
         raw = await read_body(receive, state.config.gateway.max_body_bytes) if has_body(headers) else b""
         is_disconnected = context.is_disconnected
@@ -328,6 +331,7 @@ class Application:
             after_response=context.after_response,
             require_owner=partial(require_owner, state, *context.peer),
             identity=context.identity or LOCAL,
+            observes=context.observes,
         )
         sync_point("gateway.validated")
         if context.overloaded:
@@ -439,6 +443,7 @@ class Application:
         started_ns = state.clock.monotonic_ns()
         route = self._first_routes[operation]
         context = RequestContext.within(outer, route)
+        context.observes = outer.observes and not operation.has_effect
         dispatch = current_dispatch() or track_dispatch()
 
         async def answer() -> EncodedResponse:
@@ -460,6 +465,7 @@ class Application:
                 after_response=context.after_response,
                 require_owner=partial(require_owner, state, *outer.peer),
                 identity=context.identity or LOCAL,
+                observes=context.observes,
             )
             return await self._run(call, dispatch, state.config.gateway.request_timeout_ms)
 
@@ -491,8 +497,10 @@ class Application:
             self.state.log.exception("request_failed", route=route, trace=context.trace_id)
 
     def _record(self, method: str, context: RequestContext, took_ns: int) -> None:
-        """Count the request; log it if it failed, or at ``debug``: by route, never path, query or body."""
+        """Count the request unless a person only looks; log it if it failed: by route, never path, query or body."""
         status = context.status
+        if context.observes and status < 500:
+            return
         counters = self.state.counters
         self.state.request_metrics.observe(context.path, method, status, took_ns, context.code)
         if status >= 500:

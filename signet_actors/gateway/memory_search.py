@@ -119,7 +119,8 @@ async def search_memories(
         frames=[frame for frame in (vector.frame, former.frame) if frame is not None],
     )
     answered = clock.monotonic_ns()
-    state.checkpoints.named(call.session_key, call.agent_id, [(each.id, each.name) for each in found.entities])
+    if not call.observes:
+        state.checkpoints.named(call.session_key, call.agent_id, [(each.id, each.name) for each in found.entities])
     if not second:  # its model stays, whether or not this searcher has read its vectors in
         seconds = [space for space in found.second_spaces if is_second(state, space[0])]
         state.previous_embedder.observe_stale(

@@ -16,6 +16,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.permissions import Permission
+from signet_actors.domain.ranking.explanation import Explanation
 from signet_actors.domain.text_cut import beginning_of, ends_of
 from signet_actors.operations import field_types as types
 from signet_actors.operations.operation import BY_AGENT, BY_ALL, OWNERS_SESSION, Effect, Operation
@@ -113,6 +114,23 @@ class UserPromptRequest(HookFields, frozen=True, kw_only=True, rename="camel", o
         Ratings(),
         Meta(description="A score from -1 to 1 for each memory id, as `feedback` of `/api/memory/feedback`"),
     ] = msgspec.field(default=None, name="memory_feedback")
+    dry_run: Annotated[bool, Meta(description="Answer as always, and change nothing: nothing counts as given")] = False
+    as_of: (
+        Annotated[
+            SelectionText,
+            Meta(
+                description="Of a dry run, the `id` of a prompt that was kept: as if the session had received no more"
+            ),
+        ]
+        | None
+    ) = None
+    explain: Annotated[bool, Meta(description="Say of each memory that was found whether it is given, or why not")] = (
+        False
+    )
+    explain_id: (
+        Annotated[SelectionText, Meta(description="A memory: say why it is given or not, wherever it was left out")]
+        | None
+    ) = None
 
 
 class HookRememberRequest(HookFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -227,10 +245,47 @@ class SessionStartReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
     notifications: Notifications | UnsetType = UNSET
 
 
+class SearchMemory(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A memory of a search. ``outcome``, in words ``why``: whether it was ``given``, or why it was left out.
+
+    ``version``: since which it had the words that it had then; ``changed``: it has others now. ``content``: the
+    beginning of what it says now, null if it is ``forgotten``.
+    """
+
+    id: str
+    version: int
+    relevance: float | None
+    given: bool
+    outcome: str
+    why: str
+    type: str
+    content: str | None
+    changed: bool = False
+    forgotten: bool = False
+
+
+class MemoryFate(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What becomes of one memory at a prompt: ``outcome``, in words ``why``.
+
+    ``filters`` exclude it; its ``value`` is below the ``threshold``. ``explanation``: as of a recall.
+    """
+
+    id: str
+    given: bool
+    outcome: str
+    why: str
+    relevance: float | None = None
+    filters: list[str] = []
+    value: float | None = None
+    threshold: float | None = None
+    explanation: Explanation | None = None
+
+
 class UserPromptReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
     """``inject`` is the text for the agent's context, empty if no memory is relevant enough.
 
-    ``dynamicContext`` is the same text: a prompt changes nothing of the stable part.
+    ``dynamicContext`` is the same text: a prompt changes nothing of the stable part. ``considered``: with `explain`.
+    ``explained``: with `explainId`.
     """
 
     inject: str = ""
@@ -238,6 +293,9 @@ class UserPromptReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
     memory_count: int = 0
     query_terms: list[str] | UnsetType = UNSET
     engine: str | UnsetType = UNSET
+    dry_run: Literal[True] | UnsetType = UNSET
+    considered: list[SearchMemory] | UnsetType = UNSET
+    explained: MemoryFate | UnsetType = UNSET
 
 
 class HookRememberReply(RememberReply, frozen=True, kw_only=True):

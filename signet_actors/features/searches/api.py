@@ -12,10 +12,12 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped, Flag, Timestamp
+from signet_actors.operations.hooks import SearchMemory
 from signet_actors.operations.operation import BY_AGENT, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import SelectionText
 from signet_actors.operations.transcripts import OwnAgent, Session
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Answered, Request
 
 Kind = Literal["start", "prompt", "recall", "tool"]
@@ -76,6 +78,38 @@ class SearchesRecorded(msgspec.Struct, frozen=True):
     """They are on disk."""
 
 
+class DescribeMemories(Request[Answered], frozen=True, kw_only=True, tag="searches.describe"):
+    """Tell what the memories of a search are, as far as ``read`` may read them; in the same order."""
+
+    read: ReadScope
+    memories: tuple[ConsideredMemory, ...]
+
+
+class DescribedMemories(msgspec.Struct, frozen=True):
+    memories: list[SearchMemory]
+
+
+class FindReceived(Request[Answered], frozen=True, kw_only=True, tag="searches.find_received"):
+    """Find what the agent's session had received in its context epoch before the search ``id``."""
+
+    session_key: str
+    agent_id: str
+    id: str
+
+
+class ReceivedBefore(msgspec.Struct, frozen=True):
+    """``found``: whether the session has this search. ``received``: number and version of each memory by id.
+
+    ``facts``: what it was told of memories as facts, by id. ``has_started``: it had received the text of its start.
+    """
+
+    found: bool
+    epoch: int = 0
+    received: dict[str, tuple[int, int]] = {}
+    facts: dict[str, list[str]] = {}
+    has_started: bool = False
+
+
 class ListSearchesRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=True):
     """Which searches to return."""
 
@@ -86,25 +120,6 @@ class ListSearchesRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=Tru
     since: Annotated[str, Timestamp(), Meta(description="ISO time: asked then or later")] | None = None
     before: Annotated[SelectionText, Meta(description="The `next` of the page before")] | None = None
     limit: Annotated[int, Clamped(low=1, high=200), Meta(description="Searches to return")] = 50
-
-
-class SearchMemory(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A memory of a search. ``outcome``, in words ``why``: whether it was ``given``, or why it was left out.
-
-    ``version``: since which it had the words that it had then; ``changed``: it has others now. ``content``: the
-    beginning of what it says now, null if it is ``forgotten``.
-    """
-
-    id: str
-    version: int
-    relevance: float | None
-    given: bool
-    outcome: str
-    why: str
-    type: str
-    content: str | None
-    changed: bool = False
-    forgotten: bool = False
 
 
 class SearchRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

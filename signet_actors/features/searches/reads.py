@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from signet_actors.features.searches import api
 from signet_actors.features.searches.rules import GIVEN, WORDS
+from signet_actors.operations.hooks import SearchMemory
 from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable_in_any_scope
@@ -30,6 +31,28 @@ _ROWS: Final = (
     "SELECT r.search_seq, r.memory_id, r.content_version, r.relevance, r.outcome, m.type,"
     " CASE WHEN m.is_deleted = 0 THEN substr(m.content, 1, :chars) END, m.content_version, m.is_deleted"
     " FROM search_rows r JOIN memories m ON m.id = r.memory_id WHERE {} ORDER BY r.search_seq, r.place"
+)
+_MEMORIES: Final = (
+    "SELECT m.seq, m.id, m.type, CASE WHEN m.is_deleted = 0 THEN substr(m.content, 1, :chars) END,"
+    " m.content_version, m.is_deleted FROM memories m WHERE {}"
+)
+_OF_SESSION: Final = "s.session_key = :session_key AND s.agent_id = :agent_id"
+_FIND: Final = f"SELECT s.seq, coalesce(s.context_epoch, 0) FROM searches s WHERE {_OF_SESSION} AND s.id = :id"
+_GIVEN: Final = (
+    "SELECT s.seq, r.memory_id, m.seq, r.content_version, r.outcome FROM searches s"
+    " JOIN search_rows r ON r.search_seq = s.seq JOIN memories m ON m.id = r.memory_id"
+    f" WHERE {_OF_SESSION} AND s.context_epoch = :epoch AND r.outcome IN ('given', 'fact') ORDER BY s.seq, r.place"
+)
+_RECEIVED: Final = (
+    "SELECT s.memory_id, m.seq, s.content_version FROM session_recalls s JOIN memories m ON m.id = s.memory_id"
+    f" WHERE {_OF_SESSION} AND s.context_epoch = :epoch"
+)
+_FACTS: Final = (
+    "SELECT a.memory_id, a.content FROM entity_attributes a WHERE a.memory_id IN ({}) AND a.agent_id = :agent_id"
+)
+_STARTED: Final = (
+    f"SELECT 1 FROM searches s WHERE {_OF_SESSION} AND s.context_epoch = :epoch AND s.kind = 'start'"
+    " AND s.skipped IS NULL AND s.seq < :seq"
 )
 
 
@@ -57,33 +80,87 @@ def listed(snapshot: Snapshot, asked: Asked[api.ListSearchesRequest]) -> api.Lis
 
 def _memories(
     snapshot: Snapshot, asked: Asked[api.ListSearchesRequest], seqs: list[int]
-) -> dict[int, list[api.SearchMemory]]:
+) -> dict[int, list[SearchMemory]]:
     members = snapshot.dialect.members("seqs")
     bound = {"seqs": snapshot.dialect.listed(seqs), "chars": api.CONTENT_CHARS}
     where, bindings = conjunction(
         (f"r.search_seq IN ({members})", bound), readable_in_any_scope(snapshot, asked.caller.read)
     )
-    by_search: dict[int, list[api.SearchMemory]] = defaultdict(list)
-    for seq, memory_id, version, relevance, outcome, type_, content, now, is_deleted in snapshot.rows(
-        _ROWS.format(where), bindings
-    ):
-        memory = api.SearchMemory(
-            id=memory_id,
-            version=version,
-            relevance=relevance,
-            given=outcome in GIVEN,
-            outcome=outcome,
-            why=WORDS.get(outcome, outcome),
-            type=type_,
-            content=content,
-            changed=now != version,
-            forgotten=bool(is_deleted),
-        )
-        by_search[seq].append(memory)
+    by_search: dict[int, list[SearchMemory]] = defaultdict(list)
+    for seq, *row in snapshot.rows(_ROWS.format(where), bindings):
+        by_search[seq].append(_described(*row))
     return by_search
 
 
-def _search(row: tuple[Any, ...], memories: list[api.SearchMemory]) -> api.SearchRow:
+def _described(
+    memory_id: str,
+    version: int,
+    relevance: float | None,
+    outcome: str,
+    type_: str,
+    content: str | None,
+    now: int,
+    is_deleted: int,
+) -> SearchMemory:
+    return SearchMemory(
+        id=memory_id,
+        version=version,
+        relevance=relevance,
+        given=outcome in GIVEN,
+        outcome=outcome,
+        why=WORDS.get(outcome, outcome),
+        type=type_,
+        content=content,
+        changed=now != version,
+        forgotten=bool(is_deleted),
+    )
+
+
+def described(snapshot: Snapshot, asked: api.DescribeMemories) -> api.DescribedMemories:
+    """Return the readable ones of the memories."""
+    bound = {"seqs": snapshot.dialect.listed([each.seq for each in asked.memories]), "chars": api.CONTENT_CHARS}
+    members = snapshot.dialect.members("seqs")
+    where, bindings = conjunction((f"m.seq IN ({members})", bound), readable_in_any_scope(snapshot, asked.read))
+    rows = {seq: (memory_id, row) for seq, memory_id, *row in snapshot.rows(_MEMORIES.format(where), bindings)}
+    return api.DescribedMemories(
+        [
+            _described(rows[each.seq][0], each.version, each.relevance, each.outcome, *rows[each.seq][1])
+            for each in asked.memories
+            if each.seq in rows
+        ]
+    )
+
+
+def received_before(snapshot: Snapshot, asked: api.FindReceived) -> api.ReceivedBefore:
+    """Return what the session had received before a search of its own, in the epoch of that search.
+
+    What it received otherwise, such as the summary of a compaction, it had from the beginning of the epoch on.
+    """
+    own = {"session_key": asked.session_key, "agent_id": asked.agent_id}
+    row = snapshot.one(_FIND, {**own, "id": asked.id})
+    if row is None:
+        return api.ReceivedBefore(found=False)
+    epoch = {**own, "epoch": row[1]}
+    received, facts, later = {}, set(), set()
+    for search, memory_id, seq, version, outcome in snapshot.rows(_GIVEN, epoch):
+        if search >= row[0]:
+            later.add(memory_id)
+        elif outcome == "fact":
+            facts.add(memory_id)
+        elif outcome == "given":
+            received[memory_id] = (seq, version)
+    for memory_id, seq, version in snapshot.rows(_RECEIVED, epoch):
+        if memory_id not in later:
+            received.setdefault(memory_id, (seq, version))
+    told: dict[str, list[str]] = defaultdict(list)
+    bound = {"ids": snapshot.dialect.listed(sorted(facts)), "agent_id": asked.agent_id}
+    for memory_id, content in snapshot.rows(_FACTS.format(snapshot.dialect.members("ids")), bound):
+        told[memory_id].append(content)
+    has_started = snapshot.one(_STARTED, {**epoch, "seq": row[0]}) is not None
+    return api.ReceivedBefore(found=True, epoch=row[1], received=received, facts=told, has_started=has_started)
+
+
+def _search(row: tuple[Any, ...], memories: list[SearchMemory]) -> api.SearchRow:
     _, id_, at, kind, session, epoch, project, harness, prompt, skipped, given, characters, ms, number = row
     return api.SearchRow(
         id=id_,
@@ -103,4 +180,8 @@ def _search(row: tuple[Any, ...], memories: list[api.SearchMemory]) -> api.Searc
     )
 
 
-READS: Final = {api.LIST: listed}
+READS: Final = {
+    api.LIST: listed,
+    api.DescribeMemories: described,
+    api.FindReceived: received_before,
+}

@@ -24,6 +24,22 @@ WORDS: Final[dict[str, str]] = {
     "repeated": "its words stand in a file or another memory that is given",
 }
 """Each outcome as a person reads it."""
+FATES: Final[dict[str, str]] = {
+    "not_searched": "nothing was searched for: the prompt has no words that tell what it is about",
+    "not_found": "there is no such memory, or this agent may not read it",
+    "forgotten": "it was forgotten",
+    "filtered:project": "it belongs to another project",
+    "filtered:no_project": "it belongs to a project, and the prompt came from none",
+    "filtered:importance_min": "its importance is below 0.3",
+    "filtered:scope": "it is in another scope",
+    "not_a_candidate": "it shares no word with the prompt and is not near to it by meaning",
+    "below_min_score": "it matches the prompt too weakly",
+    "below_min_relevance": "less relevant than hooks.userPromptSubmit.minScore",
+    "already_recalled": WORDS["received"],
+    "beyond_limit": WORDS["beyond_limit"],
+    "returned": "it was found, and an entity or another search took its place",
+}
+"""What becomes of a memory that no search of a prompt has returned."""
 GIVEN: Final[frozenset[str]] = frozenset({"given", "cut", "fact"})
 HEAD_CHARS: Final = 300
 """Of what was asked; the rest is not kept."""

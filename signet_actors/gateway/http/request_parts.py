@@ -16,6 +16,8 @@ from signet_actors.gateway.auth.request_guard import Headers
 from signet_actors.operations.request_reader import shortened
 
 MAX_QUERY_FIELDS: Final = 64
+OBSERVE_HEADER: Final = b"x-signet-observe"
+_SET: Final = frozenset({b"1", b"true"})
 
 
 async def read_body(receive: Receive, limit: int) -> bytes:
@@ -43,6 +45,11 @@ def is_clean_path(raw: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return all(char >= " " and not "\x7f" <= char <= "\x9f" for char in text)
+
+
+def is_observed(headers: Headers) -> bool:
+    """Return True if a person only looks: a read then changes nothing, not even what is counted."""
+    return any(name == OBSERVE_HEADER and value.strip().lower() in _SET for name, value in headers)
 
 
 def read_query(raw: bytes, warnings: list[str]) -> Mapping[str, str]:

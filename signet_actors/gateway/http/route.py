@@ -121,7 +121,8 @@ class Call(Generic[RequestT]):
     ``former_project``: the directory as the caller spells it, if that is not its project: older memories have it.
     ``audit_detail``: what the audit log says beside the request's operation; None if the request is not to be recorded.
     ``intents``: what was found of the times that queries name; see ``query_intent``. ``identity``: who calls.
-    ``reads_files``: whether it may name files of this machine, which are read for it.
+    ``reads_files``: whether it may name files of this machine, which are read for it. ``observes``: a person looks, and
+    nothing changes.
     """
 
     state: GatewayState
@@ -148,6 +149,7 @@ class Call(Generic[RequestT]):
     intents: dict[tuple[str | None, ...], Intent | None] = field(default_factory=dict, init=False)
     audit_detail: dict[str, str | int] | None = field(default_factory=dict, init=False)
     identity: Identity = LOCAL
+    observes: bool = False
     reads_files: bool = field(default=True, init=False)
     _is_owner: bool | None = field(default=None, init=False)
 
@@ -281,8 +283,9 @@ class Call(Generic[RequestT]):
         self.after_response.append(lambda _: lock.release())
 
     def when_sent(self, action: Callable[[], None]) -> None:
-        """Do ``action`` when the response was written, and not if it is an error or the client has disconnected."""
-        self.after_response.append(lambda sent: action() if sent else None)
+        """Do ``action`` when the response was written; not for an error, a lost client, or one that only looks."""
+        if not self.observes:
+            self.after_response.append(lambda sent: action() if sent else None)
 
     async def is_owner(self) -> bool:
         """Return whether the caller may have everything; a warning tells others what is left out.

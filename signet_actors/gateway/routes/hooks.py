@@ -34,6 +34,7 @@ from signet_actors.gateway.ingest import (
 from signet_actors.gateway.routes.checkpoints import TURN, keep_soon
 from signet_actors.gateway.routes.recall import recall_memories
 from signet_actors.gateway.routes.remember import name_project, note_remembered, store_text
+from signet_actors.gateway.sessions.explained import as_of, explained
 from signet_actors.gateway.sessions.hook_runner import (
     FORGOTTEN,
     LATE_HEADER,
@@ -120,6 +121,7 @@ async def user_prompt_submit(call: Call[api.UserPromptRequest]) -> HttpResponse:
     if prompt is None:
         raise InvalidRequest("harness and userMessage or userPrompt are required", field="userMessage")
 
+    call.observes = call.observes or request.dry_run
     planned, ledger = planned_in(prompt), call.state.ledger
     plan = None if planned is None else call.told_session(planned[1])
     is_switch = switches_off(prompt) or (plan is not None and ledger.is_bypassed(plan))
@@ -145,23 +147,26 @@ async def user_prompt_submit(call: Call[api.UserPromptRequest]) -> HttpResponse:
             return msgspec.structs.replace(reply, bypassed=True) if is_stored else reply
         if session.context is not None:
             session.context.awaits_summary = False
+            if request.dry_run and request.as_of is not None:
+                await as_of(call, session.context, request.as_of)
         was_off = session.key is not None and call.state.ledger.was_bypassed(session.key)
         last = "" if was_off else request.last_assistant_message or ""  # it may be from then, and terms are stored
         secrets = call.state.session_secrets.of(session.key)
         asked = last or call.state.session_secrets.last(session.key)
         terms = await terms_of_prompt(call.state.redactor, prompt, last, secrets, asked)
-        call.state.session_secrets.add(session.key, secrets)
-        await _rate(call, session)
+        if not call.observes:
+            call.state.session_secrets.add(session.key, secrets)
+            await _rate(call, session)
         given = await start_with_prompt(call, session) if request.with_start else None
         checkpoints = call.state.checkpoints  # from here on: a start does not tell the session of this prompt
         project = session.project(request.project)
         is_kept = plan is None or not ledger.was_bypassed(plan)  # the plan tells of what was said there
-        if is_kept:
+        if is_kept and not call.observes:
             checkpoints.prompted(session.key, call.agent_id, harness=request.harness, project=project, text=prompt)
             checkpoints.searched(session.key, call.agent_id, " ".join(terms.terms))
         start, rows = given or (None, [])
         found = await offered(session, terms, tuple(wording for _, wording in rows))
-        reply = found.reply
+        reply = await explained(call, found)
         await note_search(
             call,
             "prompt",
@@ -190,13 +195,19 @@ async def user_prompt_submit(call: Call[api.UserPromptRequest]) -> HttpResponse:
             await call.hold(session.context.lock)
         if call.state.prompts_in_flight >= MAX_PROMPTS:
             raise Skipped("busy")
-        call.state.prompts_in_flight += 1
+        counted = not call.observes
+        call.state.prompts_in_flight += counted
         try:
             return await offered_memories(call, terms, session, given)
         finally:
-            call.state.prompts_in_flight -= 1
+            call.state.prompts_in_flight -= counted
 
-    response = await run_hook(call, READ_BUDGET_MS, work, api.UserPromptReply(), switches_off=is_switch)
+    switches = is_switch and not call.observes
+    if request.explain_id is not None:
+        full = await call.full_ids((request.explain_id,))
+        call.request = msgspec.structs.replace(request, explain_id=full.of(request.explain_id, "explainId"))
+    nothing = api.UserPromptReply(dry_run=True if request.dry_run else UNSET)
+    response = await run_hook(call, READ_BUDGET_MS, work, nothing, switches_off=switches)
     await note_skipped(call, "prompt", response)
     return response
 
@@ -313,6 +324,8 @@ async def pre_compaction(call: Call[api.PreCompactionRequest]) -> HttpResponse:
     settings = call.state.config.hooks.pre_compaction
 
     async def work(session: HookSession) -> api.PreCompactionReply:
+        if call.observes:
+            raise Skipped("observed")  # it begins an epoch and makes a checkpoint
         context = session.context
         if context is not None:
             context.awaits_summary = False

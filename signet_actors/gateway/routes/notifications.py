@@ -25,7 +25,9 @@ async def tell(call: Call[NotificationsRequest]) -> HttpResponse:
         items = notifications_now(call.state)
         known = None if session.key is None else call.state.sessions.find(session.key)
         if known is not None:
-            notified, known.notified = known.notified, frozenset(item.id for item in items)
+            notified = known.notified
+            if not call.observes:
+                known.notified = frozenset(item.id for item in items)
             items = [item for item in items if item.id not in notified]
         return _reply(items)
 

@@ -29,7 +29,7 @@ from signet_actors.gateway.memory_search import (
     timeline,
     with_window,
 )
-from signet_actors.gateway.sessions.hook_runner import HookSession
+from signet_actors.gateway.sessions.hook_runner import HookSession, session_context
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.sessions.searches import note_search
 from signet_actors.gateway.summary_card import rows_beside_card, summary_card
@@ -71,14 +71,17 @@ async def recall_memories(
     An aggregate gives the session no rows, and others do not wait for its model. ``facts``: so many of each entity that
     the query names.
     """
-    call.state.note_tool(call.headers)
+    if not call.observes:
+        call.state.note_tool(call.headers)
+    elif fields.aggregate:
+        fields = msgspec.structs.replace(fields, save_aggregate=False)
     if fields.aggregate:
         check_caller(call, fields)
     context = await _context(call)
-    if context is not None:
+    if context is not None and not call.observes:
         call.state.checkpoints.searched(context.key, context.agent_id, query)
-        if not fields.aggregate:
-            await call.hold(context.lock)
+    if context is not None and not fields.aggregate:
+        await call.hold(context.lock)
     return await _recall(call, query, fields, time, context, facts)
 
 
@@ -88,7 +91,7 @@ async def _context(call: Call[Any]) -> Context | None:
     if key is None or not await call.is_owner():
         return None
     try:
-        return await call.state.ledger.context(key, call.agent_id, trace_id=call.trace_id)
+        return await session_context(call, key)
     except SignetError as error:
         call.state.log.info("session_not_read", error=error.detail, trace=call.trace_id)
         return None
@@ -360,7 +363,7 @@ def touch_memories(call: Call[Any], rows: Sequence[RecalledRow]) -> None:
     config = call.state.config
     ids = tuple(islice(_memory_ids(row for row in rows if row.relevance >= ANSWERS), config.gateway.touch_limit))
     is_person = call.headers.get("x-signet-actor-type", "").strip().lower() == "operator"  # the command line says so
-    if ids and not is_person and not config.memory.pipeline_v2.mutations_frozen:
+    if ids and not is_person and not call.observes and not config.memory.pipeline_v2.mutations_frozen:
         call.state.access_counts.add(ids, trace_id=call.trace_id)
 
 

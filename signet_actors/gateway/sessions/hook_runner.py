@@ -149,6 +149,8 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool, switches_off
     """Return the session of the hook, or why it does nothing. Raises SignetError."""
     if parse_flag(call.headers.get(NO_HOOKS_HEADER, "")):
         return Skip("no_hooks")
+    if call.observes:
+        return await _looked_at(call, key)
     agent_id, state = call.agent_id, call.state
     harness = call.request.harness
     if harness in state.harnesses_seen or (harness and len(state.harnesses_seen) < MAX_HARNESSES):
@@ -184,11 +186,28 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool, switches_off
     return HookSession(key, known or (context is not None and context.stored), context)
 
 
+async def _looked_at(call: Call[Any], key: str | None) -> HookSession | Skip:
+    """Return a copy of the session of a hook that changes nothing, or why it would do nothing. Raises SignetError."""
+    context = None if key is None else await _context(call, key, stores=False)
+    if await is_elsewhere(call, context):
+        return Skip(OTHER_PROJECT)
+    if key is not None and call.state.ledger.is_bypassed(key):
+        return Skip("bypassed", known=True)
+    is_known = context is not None and (context.stored or call.state.sessions.find(context.key) is not None)
+    return HookSession(key, is_known, context)
+
+
+async def session_context(call: Call[Any], key: str) -> Context:
+    """Return what is stored of the session; a copy for a caller that only looks. Raises SignetError."""
+    read = call.state.ledger.copy_of if call.observes else call.state.ledger.context
+    return await read(key, call.agent_id, trace_id=call.trace_id)
+
+
 async def _context(call: Call[Any], key: str, *, stores: bool) -> Context | None:
     """Return what is stored of the session, None if it cannot be read. Raises SignetError if the hook ``stores``."""
     try:
         async with asyncio.timeout(CONTEXT_WAIT_S):
-            return await call.state.ledger.context(key, call.agent_id, trace_id=call.trace_id)
+            return await session_context(call, key)
     except TimeoutError:
         if stores:
             raise Unavailable("it is not known yet whether memory is switched off for this session") from None
@@ -206,10 +225,10 @@ async def is_elsewhere(call: Call[Any], context: Context | None) -> bool:
     projects = call.state.projects
     if context is None:
         return projects.only_some and not call.is_chosen
-    if not context.is_beginning_read:
+    if not context.is_beginning_read and not call.observes:
         await _note_beginning(call, context)
     if context.began_in is None:
-        return projects.only_some
+        return projects.only_some and not (call.observes and call.is_chosen)
     place = await projects.place_of(context.began_in)
     context.project = place.project
     return not place.is_chosen

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
@@ -84,6 +85,7 @@ class Context:
         "harness",
         "is_agent_known",
         "is_beginning_read",
+        "is_copy",
         "key",
         "lock",
         "losses",
@@ -114,6 +116,7 @@ class Context:
         self.is_agent_known = True
         self.is_beginning_read = False
         self.searched = ("", 0)
+        self.is_copy = False
         self.stored = self.told_tools = self.awaits_summary = self.expects_loss = False
         self.losses = 0
         self.told_turns: dict[str, list[str]] = {}
@@ -122,6 +125,15 @@ class Context:
         self.received: dict[str, Wording] = {}
         self.requests: dict[str, set[str]] = {}
         self.lock = asyncio.Lock()
+
+    def copy(self) -> Context:
+        """Return a context that may be changed without an effect on this one."""
+        other = copy.copy(self)
+        other.is_copy = True
+        other.lock = asyncio.Lock()
+        other.received, other.told_turns = dict(self.received), dict(self.told_turns)
+        other.requests = {key: set(ids) for key, ids in self.requests.items()}
+        return other
 
     def left_out(self, request_key: str | None) -> tuple[Wording, ...]:
         """Return the rows that a recall leaves out: all received ones, but those of the request that is repeated."""
@@ -181,6 +193,11 @@ class RecallLedger:
             task.add_done_callback(lambda done: self._on_loaded(at, done))
         return await asyncio.shield(task)
 
+    async def copy_of(self, key: str, agent_id: str, *, trace_id: str) -> Context:
+        """Return a copy of the context, of which nothing is recorded. Raises SignetError."""
+        known = self._known.get((key, agent_id))
+        return (await self._read((key, agent_id), trace_id) if known is None else known).copy()
+
     def loaded(self, key: str, agent_id: str) -> Context | None:
         """Return the context if it is in use."""
         return self._known.get((key, agent_id))
@@ -234,7 +251,9 @@ class RecallLedger:
         self.touch(context)
 
     def touch(self, context: Context) -> None:
-        """Store the state of the session soon, as active now."""
+        """Store the state of the session soon, as active now. That of a copy is never stored."""
+        if context.is_copy:
+            return
         context.active_ms = self._clock.wall_ms()
         self._changed[context.key, context.agent_id] = context
         self._schedule()
@@ -383,6 +402,11 @@ class RecallLedger:
         return self._flusher
 
     async def _load(self, at: ContextKey, trace_id: str) -> Context:
+        context = self._known[at] = await self._read(at, trace_id)
+        self._keep(context)
+        return context
+
+    async def _read(self, at: ContextKey, trace_id: str) -> Context:
         key, agent_id = at
         found: SessionFound
         found, _ = await self._bus.ask_searcher(GetSession(key, agent_id), trace_id=trace_id)
@@ -403,8 +427,6 @@ class RecallLedger:
             context.received[row.memory_id] = row.seq, row.content_version
             if row.request_key is not None:
                 context.requests.setdefault(row.request_key, set()).add(row.memory_id)
-        self._known[at] = context
-        self._keep(context)
         return context
 
     def _keep(self, context: Context) -> None:

@@ -17,6 +17,7 @@ from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.program_text import said_by_user
 from signet_actors.domain.prompt_terms import PromptTerms
 from signet_actors.domain.query_words import words_of
+from signet_actors.domain.ranking.explanation import ExplainedId
 from signet_actors.domain.ranking.relevance import OF_NAMED, without_doubtful
 from signet_actors.domain.session_inject import (
     TURN_CHARS,
@@ -106,10 +107,14 @@ async def sessions_of_day(call: Call[UserPromptRequest], prompt: str, terms: Pro
 
 
 class Offered(NamedTuple):
-    """The reply to a prompt; ``considered`` returns what became of each memory that was found for it, best first."""
+    """The reply to a prompt; ``considered`` returns what became of each memory that was found for it, best first.
+
+    ``fates``: what each search says of the memory ``explain_id``.
+    """
 
     reply: UserPromptReply
     considered: Callable[[], list[ConsideredMemory]] = list
+    fates: Sequence[ExplainedId] = ()
 
 
 async def offered_memories(
@@ -130,8 +135,8 @@ async def offered_memories(
         importance_min=MIN_IMPORTANCE,
     )
     most = min(VERSIONS * settings.recall_limit + len(received), MAX_FOUND)
-    fields = RecallFields(limit=most, min_relevance=settings.min_score)
-    found = await _searched(call, terms, fields, filters, received)
+    fields = RecallFields(limit=most, min_relevance=settings.min_score, explain_id=call.request.explain_id)
+    found, fates = await _searched(call, terms, fields, filters, received)
     # An older version of a memory is left out also where the session has received the newest one; not one of which
     # a newer memory says that something has changed: it may say something else.
     searched, rows_found = found, _without_doubtful(found.rows)
@@ -152,7 +157,7 @@ async def offered_memories(
     if context is not None:
         offer_found(call, context, "prompt", found, found.rows, injected=shown.whole)
         call.when_sent(lambda: state.ledger.record(context, rows, call.request_key))
-    if shown.ids and not state.config.memory.pipeline_v2.mutations_frozen:
+    if shown.ids and not call.observes and not state.config.memory.pipeline_v2.mutations_frozen:
         state.access_counts.add(shown.ids, "injected", trace_id=call.trace_id)
     tools = ""
     if items and context is not None and not context.told_tools:
@@ -192,7 +197,7 @@ async def offered_memories(
             if row.seq not in seen
         ]
 
-    return Offered(reply, considered)
+    return Offered(reply, considered, fates)
 
 
 def _entity_context(
@@ -223,8 +228,11 @@ async def _searched(
     fields: RecallFields,
     filters: Filters,
     received: Collection[Wording],
-) -> Recalled:
-    """Return what the searches of a prompt find: of several, the best of each in turn, and what each missed."""
+) -> tuple[Recalled, list[ExplainedId]]:
+    """Return what the searches of a prompt find: of several, the best of each in turn, and what each missed.
+
+    Also what each of them says of the memory ``fields.explain_id``.
+    """
     # Turns of the agent's sessions in the project, where too little is known otherwise.
     turns = filters.project is not None and call.state.config.search.transcripts and await call.is_owner()
     least = [
@@ -255,11 +263,9 @@ async def _searched(
     below += [missed for found in answers for missed in found.missed]
     numbers = {row.seq for row in rows.values()}
     missed = {each.seq: each for each in reversed(below) if each.seq not in numbers and each.relevance is not None}
-    return msgspec.structs.replace(
-        answers[0],
-        rows=list(rows.values()),
-        missed=sorted(missed.values(), key=lambda each: each.relevance or 0.0, reverse=True),
-    )
+    nearest = sorted(missed.values(), key=lambda each: each.relevance or 0.0, reverse=True)
+    found = msgspec.structs.replace(answers[0], rows=list(rows.values()), missed=nearest)
+    return found, [answer.explained for answer in answers if answer.explained is not None]
 
 
 def _without_doubtful(rows: Sequence[RecalledRow]) -> list[RecalledRow]:

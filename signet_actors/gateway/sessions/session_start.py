@@ -212,7 +212,7 @@ async def _full_start(
     used = {memory.id for memory in found.used}
     is_summary = [memory.id == recovery.summary for memory in memories]
     followed = state.sessions.find(recovery.session_key or "")
-    if followed is not None and followed.key != session.key:
+    if followed is not None and followed.key != session.key and not call.observes:
         followed.followed_ms = followed.active_ms
     peers = peers_of(state, session.key, call.agent_id, request.project) if is_owner else []
     has_tools = await state.has_tools(request.harness)
@@ -246,7 +246,7 @@ async def _full_start(
     if files != whole:
         start = make(files=files)
     entered = None if session.key is None else state.sessions.find(session.key)
-    if entered is not None:
+    if entered is not None and not call.observes:
         entered.notified = frozenset(item.id for item in notices)
     shown = [by_id[memory_id] for memory_id in start.ids]
     rows = [(memory_id, found.wordings[memory_id]) for memory_id in start.whole]
@@ -260,7 +260,7 @@ async def _full_start(
             lambda: state.ledger.offer(context, "session_start", by_id, call.request_key, injected=start.whole)
         )
         call.when_sent(lambda: state.ledger.record_start(context, rows, call.request_key))
-    if shown and not state.config.memory.pipeline_v2.mutations_frozen:
+    if shown and not call.observes and not state.config.memory.pipeline_v2.mutations_frozen:
         state.access_counts.add(start.ids, "injected", trace_id=call.trace_id)
     reply = SessionStartReply(
         identity=identity if is_owner else HookIdentity(),
