@@ -19,6 +19,7 @@ FEATURES: Final = (
     "classification",
     "communities",
     "pipeline_ids",
+    "projection",
     "repairs",
     "reviews",
     "runs",

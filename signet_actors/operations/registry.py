@@ -51,6 +51,7 @@ SUBJECTS: Final = tuple(
         "operations.requeue",
         "features.reviews.api",
         "operations.embeddings",
+        "features.projection.api",
         "operations.status",
         "operations.health",
         "operations.config_files",

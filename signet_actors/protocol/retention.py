@@ -85,5 +85,18 @@ class RunGit(Request[GitDone], frozen=True, tag="retention.run_git"):
     action: GitAction
 
 
-RetentionRequest = SweepNow | GetRetentionStatus | BackUpNow | GetBackups | SyncHarnessFiles | RunGit
-RetentionReply = Swept | RetentionStatus | BackupState | HarnessFilesSynced | GitDone | Failure
+class ProjectionWanted(Message, frozen=True, tag="retention.projection_wanted"):
+    """The map is being made; ``problem``: why it cannot be made at present."""
+
+    problem: str | None = None
+
+
+class MakeProjection(Request[ProjectionWanted], frozen=True, tag="retention.make_projection"):
+    """Have the map of an agent's memories made, unless that is under way; answered at once."""
+
+    agent_id: str
+    dimensions: int
+
+
+RetentionRequest = SweepNow | GetRetentionStatus | BackUpNow | GetBackups | SyncHarnessFiles | RunGit | MakeProjection
+RetentionReply = Swept | RetentionStatus | BackupState | HarnessFilesSynced | GitDone | ProjectionWanted | Failure

@@ -14,6 +14,7 @@ from signet_actors.retention.actor import Retention
 from signet_actors.retention.periodic.backup import Backup
 from signet_actors.retention.periodic.git_commits import GitCommits
 from signet_actors.retention.periodic.graph_upkeep import CommunityDuty, CommunityProcess
+from signet_actors.retention.periodic.projections import ProjectionProcess, Projections
 from signet_actors.retention.periodic.session_notes import SessionNotes
 from signet_actors.retention.periodic.spool_drain import SpoolDrain
 from signet_actors.retention.periodic.workspace_files import WorkspaceFiles
@@ -44,9 +45,12 @@ def main() -> int:
     session_notes = SessionNotes(writer, clock, log, Workspace(Path(boot.workspace)).memory_dir)
     git_commits = GitCommits(clock, log, boot.config, Path(boot.workspace))
     communities = CommunityDuty(writer, clock, log, boot.config, lambda: CommunityProcess(Path(boot.workspace)))
+    projections = Projections(
+        writer, clock, log, lambda agent, dimensions: ProjectionProcess(Path(boot.workspace), agent, dimensions)
+    )
     retention = Retention(
         *(writer, clock, log, boot.config, backup, spool_drain, workspace_files, session_notes, git_commits),
-        communities,
+        *(communities, projections),
     )
     return loop.run(retention)
 

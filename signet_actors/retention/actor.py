@@ -17,6 +17,7 @@ from signet_actors.retention.periodic.graph_upkeep import CommunityDuty, Superse
 from signet_actors.retention.periodic.idle_sessions import IdleSessions
 from signet_actors.retention.periodic.lease_reaper import LeaseReaper
 from signet_actors.retention.periodic.maintenance import Maintenance
+from signet_actors.retention.periodic.projections import Projections
 from signet_actors.retention.periodic.purge import Purge
 from signet_actors.retention.periodic.reconciliation import Reconciliation
 from signet_actors.retention.periodic.session_notes import SessionNotes
@@ -48,6 +49,7 @@ class Retention:
         session_notes: SessionNotes,
         git_commits: GitCommits,
         communities: CommunityDuty,
+        projections: Projections,
     ) -> None:
         self._clock = clock
         self._log = log
@@ -62,6 +64,7 @@ class Retention:
         self._session_notes = session_notes
         self._git_commits = git_commits
         self._communities = communities
+        self._projections = projections
         self._supersession = SupersessionSweep(writer, clock, log, config)
         self._sync_waiters: list[tuple[int, Incoming[messages.RetentionRequest]]] = []
         """Requests for a sync of files, each with the number of the run that answers it."""
@@ -90,6 +93,8 @@ class Retention:
                     self._sync_waiters.append((self._workspace_files.sync_now(), incoming))
                 case messages.RunGit(action=action):
                     self._git_commits.request(action, incoming.reply)
+                case messages.MakeProjection(agent_id=agent_id, dimensions=dimensions):
+                    incoming.reply(messages.ProjectionWanted(self._projections.request(agent_id, dimensions)))
                 case _:
                     assert_never(incoming.body)
 
@@ -108,7 +113,7 @@ class Retention:
         duties = (
             *(self._backup, self._reconciliation, self._spool_drain, self._workspace_files),
             *(self._session_notes, self._idle_sessions, self._git_commits, self._supersession, self._communities),
-            self._maintenance,
+            *(self._maintenance, self._projections),
         )
         for duty in duties:
             if duty.due_ns <= self._clock.monotonic_ns():
@@ -127,6 +132,7 @@ class Retention:
             "jobs_reconciled": self._reconciliation.enqueued,
             "attributes_settled": self._supersession.settled,
             "community_rounds": self._communities.rounds,
+            "projections": self._projections.made,
             "backups": self._backup.made,
             "scrub_findings": len(self._backup.findings),
             "maintenance_cycles": self._maintenance.cycles,
@@ -145,6 +151,7 @@ class Retention:
         self._workspace_files.stop()
         self._git_commits.stop()
         self._communities.stop()
+        self._projections.stop()
         self._purge.stop()
         self._reply_swept(self._sweep_waiters)
         for incoming in self._sweep_requests:

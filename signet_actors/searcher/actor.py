@@ -18,6 +18,7 @@ from signet_actors.features.checkpoints.api import FindRecovery
 from signet_actors.features.duplicates.api import CompareVectors
 from signet_actors.features.facets.api import CountFacets
 from signet_actors.features.handlers import handlers
+from signet_actors.features.projection.api import FindProjection
 from signet_actors.features.session_summaries.api import FindDated
 from signet_actors.protocol.embeddings import ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.message import Failure
@@ -68,6 +69,7 @@ from signet_actors.searcher.queries import (
     import_export,
     memories,
     pipeline,
+    projection,
     sessions,
     stats,
     timeline,
@@ -140,6 +142,7 @@ WITH_READER: Final[dict[type, Any]] = {
     ListMemories: memories.list_memories,
     CompareVectors: duplicates.compare,
     CountFacets: facets.facets,
+    FindProjection: projection.find,
     FindSimilar: embeddings.find_similar,
     FindRecovery: sessions.recovery,
     FindSessionStart: sessions.session_start,

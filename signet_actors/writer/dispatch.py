@@ -11,6 +11,7 @@ from signet_actors.features.communities.api import DropCommunities, GetGraphStam
 from signet_actors.features.duplicates.api import MergePair, NoteCompared
 from signet_actors.features.entities.api import MERGE, UNMERGE
 from signet_actors.features.handlers import encoding, handlers
+from signet_actors.features.projection.api import StoreProjection
 from signet_actors.features.repairs.api import REEMBED, RELEASE, EnterRepair, MeasureStore, RecordRepair
 from signet_actors.features.runs.api import UNDO_RUN
 from signet_actors.protocol import leases as lease_messages
@@ -160,6 +161,7 @@ _REPEATABLE = (
     EnterRepair,
     MeasureStore,
     NoteCompared,
+    StoreProjection,
     pipeline_messages.ReconcileJobs,
     pipeline_messages.SettleAttributes,
     GetGraphStamp,

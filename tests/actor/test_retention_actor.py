@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -27,6 +28,7 @@ from signet_actors.features.communities.api import (
     Stored,
 )
 from signet_actors.features.diagnostics.api import ChangeFigures, HealthFigures
+from signet_actors.features.projection.api import Points, Projection, StoreProjection
 from signet_actors.features.repairs.api import MeasureStore, StoreFigures
 from signet_actors.operations.repair import BackupFinding
 from signet_actors.protocol.backups import AdvanceBackup, BackupProgress, BackupVerification
@@ -39,6 +41,8 @@ from signet_actors.protocol.retention import (
     BackupState,
     GetBackups,
     GetRetentionStatus,
+    MakeProjection,
+    ProjectionWanted,
     RetentionReply,
     RetentionRequest,
     RetentionStatus,
@@ -57,6 +61,7 @@ from signet_actors.retention.periodic import backup, purge, reconciliation
 from signet_actors.retention.periodic.backup import Backup
 from signet_actors.retention.periodic.git_commits import GitCommits
 from signet_actors.retention.periodic.graph_upkeep import CommunityDuty
+from signet_actors.retention.periodic.projections import MAX_WAITING, Projections
 from signet_actors.retention.periodic.session_notes import SessionNotes
 from signet_actors.retention.periodic.spool_drain import SpoolDrain
 from signet_actors.retention.periodic.workspace_files import WorkspaceFiles
@@ -155,7 +160,7 @@ class ScriptedWriter:
                 return AttributesSettled(1, str(request.limit) if aspects > request.limit else None)
             case GetGraphStamp():
                 return Answered(msgspec.json.encode(GraphStamp(self.stamp)))
-            case StoreCommunities():
+            case StoreCommunities() | StoreProjection():
                 return Answered(msgspec.json.encode(Stored()))
             case DropCommunities():
                 self.outdated -= request.limit
@@ -215,6 +220,21 @@ class ScriptedDivision:
         self.stopped = True
 
 
+class ScriptedMap:
+    """Stands where the process that makes a map stands; ``made`` is its result."""
+
+    def __init__(self, agent_id: str, dimensions: int) -> None:
+        self.wanted = (agent_id, dimensions)
+        self.made: Projection | None = None
+        self.stopped = False
+
+    def poll(self) -> Projection | None:
+        return self.made
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
 class Room:
     """The actor, its writer and its clock."""
 
@@ -228,6 +248,8 @@ class Room:
         self.notes_dir = Path("there are no notes")
         self.checks: list[ScriptedCheck] = []
         self.divisions: list[ScriptedDivision] = []
+        self.maps: list[ScriptedMap] = []
+        self.no_processes = False
         self.actor = self.born()
 
     def born(self) -> Retention:
@@ -239,7 +261,16 @@ class Room:
         git = GitCommits(self.clock, self.log, self.config, Path("there is no workspace"))
         git.due_ns = backup.NEVER_NS
         groups = CommunityDuty(self.writer, self.clock, self.log, self.config, self.begin_communities)
-        return Retention(self.writer, self.clock, self.log, self.config, duty, spool_drain, files, notes, git, groups)
+        maps = Projections(self.writer, self.clock, self.log, self.begin_map)
+        return Retention(
+            *(self.writer, self.clock, self.log, self.config, duty, spool_drain, files, notes, git, groups, maps)
+        )
+
+    def begin_map(self, agent_id: str, dimensions: int) -> ScriptedMap:
+        if self.no_processes:
+            raise OSError(errno.EAGAIN, "no processes")
+        self.maps.append(ScriptedMap(agent_id, dimensions))
+        return self.maps[-1]
 
     def begin_communities(self) -> ScriptedDivision:
         self.divisions.append(ScriptedDivision())
@@ -1035,3 +1066,68 @@ def test_the_graph_is_left_alone_while_the_daemon_may_not_act_on_its_own(off: st
     room.run_for(10 * 60_000)
     assert graph_requests(room) != []
     assert len(room.divisions) == 1
+
+
+MAP = Projection(Points("pca", [1], [[0.0, 0.0]], []), 1, 1)
+
+
+def wanted(room: Room, agent_id: str = "default", dimensions: int = 2) -> str | None:
+    room.say(MakeProjection(agent_id, dimensions))
+    answer = room.replies.sent.pop()
+    assert isinstance(answer, ProjectionWanted)
+    return answer.problem
+
+
+def stored_maps(room: Room) -> list[tuple[str, int]]:
+    return [(one.agent_id, one.dimensions) for one in room.writer.asked if isinstance(one, StoreProjection)]
+
+
+def test_maps_are_made_one_after_the_other_and_each_once(room: Room) -> None:
+    assert [wanted(room), wanted(room), wanted(room, "cleo", 3), wanted(room)] == [None] * 4
+    room.run_for(500)
+    assert [one.wanted for one in room.maps] == [("default", 2)]
+    room.maps[0].made = MAP
+    room.run_for(500)
+    assert stored_maps(room) == [("default", 2)]
+    assert [one.wanted for one in room.maps] == [("default", 2), ("cleo", 3)]
+    room.maps[1].made = MAP
+    room.run_for(500)
+    assert (stored_maps(room)[1:], room.actor.counters()["projections"]) == ([("cleo", 3)], 2)
+    wanted(room)
+    room.run_for(500)
+    assert len(room.maps) == 3, "it is made again if it is asked for again"
+    room.actor.drain()
+    assert room.maps[2].stopped
+
+
+def test_a_map_that_cannot_be_made_is_not_tried_again_at_once(room: Room) -> None:
+    wanted(room)
+    room.run_for(200)
+    room.maps[0].made = Projection(problem="the process failed (exit code 1)")
+    room.run_for(200)
+    assert wanted(room) == "the process failed (exit code 1)"
+    assert wanted(room, dimensions=3) is None
+    room.run_for(70_000)
+    assert wanted(room) is None
+    room.run_for(500)
+    assert stored_maps(room) == []
+    room.no_processes = True
+    wanted(room, "cleo")
+    room.maps[-1].made = Projection(problem="stopped")
+    room.run_for(2_000)
+    assert "cannot be started" in (wanted(room, "cleo") or "")
+
+
+def test_a_map_that_the_writer_refuses_is_stored_later_and_not_made_again(room: Room) -> None:
+    refused = [Failure(ErrorCode.BUSY, "busy")]
+    room.writer.refuse = lambda asked: refused.pop() if refused and isinstance(asked, StoreProjection) else None
+    wanted(room)
+    room.run_for(200)
+    room.maps[0].made = MAP
+    room.run_for(5_000)
+    assert (stored_maps(room), len(room.maps)) == ([("default", 2)] * 2, 1)
+
+
+def test_no_more_maps_wait_than_the_bound(room: Room) -> None:
+    answers = [wanted(room, f"agent-{number}") for number in range(MAX_WAITING + 1)]
+    assert answers == [None] * MAX_WAITING + ["too many maps are waiting to be made"]

@@ -24,6 +24,7 @@ from signet_actors.domain.written_forms import indexed_beside
 from signet_actors.features.aggregate_recall.api import AnswerSource, SaveAnswer
 from signet_actors.features.audit.api import AuditEvent, RecordEvents
 from signet_actors.features.auth_tokens.api import RevokeToken, StoredToken, StoreToken
+from signet_actors.features.projection.api import Points, Projection, StoreProjection
 from signet_actors.features.searches.api import ConsideredMemory, RecordSearches, Search
 from signet_actors.features.session_memories.api import FEEDBACK, FeedbackRequest
 from signet_actors.features.session_scores.api import SessionScore, StoreScore
@@ -190,6 +191,8 @@ def carry_out(room: PipelineHarness) -> None:
     room.ask(message_of(FEEDBACK)(caller=Caller(principal=people), request=rating))
     use = SkillInvocationRequest(harness="codex", skill="golden-skill", success=False, duration_ms=7)
     room.ask(message_of(RECORD)(request=use))
+    points = Points("pca", [1], [[1.5, -2.5]], [])
+    room.ask(StoreProjection("default", 2, Projection(points, 1, 1)))
     event = AuditEvent(created_at=began, kind="change", actor="golden", outcome="done", detail={"operation": "golden"})
     room.ask(RecordEvents(events=(event, event)))
     considered = ConsideredMemory(room.value(f"SELECT seq FROM memories WHERE id = '{changed.id}'"), 1, 0.75, "given")

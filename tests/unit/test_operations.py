@@ -43,7 +43,7 @@ OPEN = {
         *("memories.list", "memories.most_used", "memories.find_by_prefix", "memories.get", "memories.history"),
         *("memories.patch", "memories.delete", "memories.recover", "memories.similar", "feedback.record"),
         *("embeddings.export", "reviews.list", "runs.list", "runs.get", "pipeline.find_by_prefix", "changes.stream"),
-        *("timeline.get", "timeline.export"),
+        *("timeline.get", "timeline.export", "embeddings.projection"),
     ),
     "what memories say about entities, which are open like the memories": (
         *(f"entities.{verb}" for verb in ("list", "pinned", "health", "get", "aspects", "attributes", "dependencies")),

@@ -132,6 +132,7 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
             "Attributes of the graph that the sweep replaced, gave back or proposed to replace",
         ),
         ("community_rounds", "retention_community_rounds_total", "Times that communities of entities were stored"),
+        ("projections", "retention_projections_total", "Maps of memories that were made"),
         ("backups", "retention_backups_total", "Backups created and verified"),
         ("scrub_findings", "retention_scrub_findings", "Problems found in the last verified copy of the database"),
         ("purge_suspended", "retention_suspended", "1 while purging is suspended, for example after a clock jump"),

@@ -121,6 +121,13 @@ STEPS = (
     get("embeddings, vectors=perhaps", "/api/embeddings?vectors=perhaps"),
     get("embeddings with a limit below the range", "/api/embeddings?limit=1"),
     get("embeddings beyond the end", "/api/embeddings?offset=100"),
+    get("a map that is not made yet", "/api/embeddings/projection", view=sorted),
+    get(
+        "a map of four dimensions counts as three",
+        "/api/embeddings/projection?dimensions=4",
+        view=lambda body: body["dimensions"],
+    ),
+    get("a map of nonsense", "/api/embeddings/projection?importanceMax=x"),
     get("embedding status", "/api/embeddings/status"),
     get("embedding health", "/api/embeddings/health"),
     get("an unknown job", f"/api/memory/jobs/{UNKNOWN}"),
