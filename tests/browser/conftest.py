@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.live_daemon import LiveDaemon, live_daemon
-from tests.support.web_page import Visitor, seed
+from tests.support.web_page import Visitor, converse, seed
 
 CHROMIUM = "/usr/bin/chromium"
 PICTURES = Path(__file__).resolve().parents[2] / "build" / "pictures"
@@ -46,9 +46,13 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def daemon(browser: Any) -> Iterator[LiveDaemon]:
-    """A daemon with 60 memories in three projects and of two agents. Tests that change some of them make their own."""
-    with live_daemon() as started:
+    """A daemon with 60 memories in three projects and of two agents, and a session.
+
+    Tests that change something make memories of their own.
+    """
+    with live_daemon(patient=True) as started:
         seed(started)
+        converse(started)
         yield started
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -12,7 +13,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import PICTURES
 from tests.support.live_daemon import LiveDaemon, live_daemon
-from tests.support.web_page import NARROW, SCREENS, WIDE, Visitor, seed
+from tests.support.web_page import NARROW, SCREENS, SESSION, WIDE, Visitor, converse, seed
 
 pytestmark = [pytest.mark.browser, pytest.mark.system]
 
@@ -30,7 +31,7 @@ def hostile(browser: Any) -> Iterator[LiveDaemon]:
 
     What the API refuses (a type that is no name) is written into the database of the stopped daemon.
     """
-    with live_daemon() as daemon:
+    with live_daemon(patient=True) as daemon:
         for number, text in enumerate((MARKUP, HIDDEN, LONG)):
             names = {"project": f"/home/{text[:MAX_NAME]}", "who": text[:MAX_NAME], "tags": [text[:80]]}
             kept = daemon.api.remember(f"{text[:300]} {number}", pinned=number == 0, **names)["id"]
@@ -38,6 +39,7 @@ def hostile(browser: Any) -> Iterator[LiveDaemon]:
             daemon.api.request("PATCH", f"/api/memory/{kept}", change)
             gone = daemon.api.remember(f"Forgotten {text[:300]} {number}")["id"]
             daemon.api.request("DELETE", f"/api/memory/{gone}", {"reason": text[:900]})
+            converse(daemon, text[:120], {text[:2000]: text[:2000]}, f"/home/{text[:MAX_NAME]}", text[:60])
         assert daemon.stop() == 0
         daemon.edit("UPDATE memories SET type = ?, who = ? WHERE pinned = 1", MARKUP, HIDDEN)
         daemon.edit("UPDATE memories SET content = ?, type = ? WHERE content LIKE 'www%'", LONG, LONG)
@@ -51,8 +53,11 @@ def hostile_addresses(daemon: LiveDaemon) -> list[str]:
     gone = [row["id"] for row in daemon.api.get("/api/memories", limit=50, deleted="true").ok()["memories"]]
     opened = [f"#/memory/{one}" for one in (*memories[:4], *gone[:2])]
     searched = "#/memories?q=" + "img+src+start+end"
+    sessions = [quote(row["sessionKey"], safe="") for row in daemon.api.get("/api/sessions/past").ok()["sessions"]]
+    assert len(sessions) == 3
     return [
         *SCREENS,
+        *(f"#/session/{key}/1" for key in sessions),
         searched,
         f"{searched}&open={memories[-1]}",
         "#/memories?deleted=1",
@@ -91,6 +96,7 @@ def test_nothing_on_any_screen_is_inaccessible(visit: Visit, scheme: str, viewpo
     for number, (address, keys) in enumerate(
         [
             *((screen, ()) for screen in SCREENS),
+            (f"#/session/{SESSION}/1", ("w",)),
             ("#/memories?q=port", ("Enter",)),
             ("#/memories", ("?",)),
             ("#/memories", ("x", "t")),
@@ -121,11 +127,12 @@ def state_of(daemon: LiveDaemon) -> Any:
 
 
 def test_a_tour_of_all_screens_changes_nothing(browser: Any) -> None:
-    with live_daemon() as daemon:
+    with live_daemon(patient=True) as daemon:
         seed(daemon)
+        converse(daemon)
         before = state_of(daemon)
         visitor = Visitor(browser, daemon)
-        for address in (*SCREENS, "#/memories?q=port+of+staging", "#/memories?deleted=1"):
+        for address in (*SCREENS, f"#/session/{SESSION}/1", "#/memories?q=port+of+staging", "#/memories?deleted=1"):
             visitor.open(address)
             visitor.settle()
             visitor.press("j", "Enter")

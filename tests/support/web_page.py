@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tests.support.live_daemon import LiveDaemon
@@ -11,7 +12,7 @@ SUBJECTS = ("staging", "production", "billing", "search", "mail", "login", "uplo
 TYPES = ("fact", "preference", "decision", "learning", "issue")
 WIDE = {"width": 1280, "height": 800}
 NARROW = {"width": 390, "height": 844}
-SCREENS = ("#/memories", "#/review", "#/health", "#/logs", "#/settings")
+SCREENS = ("", "#/memories", "#/sessions", "#/review", "#/health", "#/logs", "#/settings")
 """The address of each screen that the navigation leads to."""
 STREAMS = ("/api/changes", "/api/logs/stream")
 """The paths of requests that do not end."""
@@ -38,6 +39,30 @@ def seed(daemon: LiveDaemon) -> None:
             project=(SHOP, API, SITE)[number % 3],
         )
     daemon.agent("reviewer").remember("Reviews begin with the tests", visibility="private", type="preference")
+
+
+SESSION = "claude-session-1"
+PROMPTS = {
+    "Which port has the staging database?": "It listens on port 5433.",
+    "Tell me a joke about penguins": "No.",
+    "And what about access tokens in the logs?": "Never log them.",
+}
+
+
+def converse(
+    daemon: LiveDaemon,
+    key: str = SESSION,
+    prompts: Mapping[str, str] = PROMPTS,
+    project: str = SHOP,
+    harness: str = "claude-code",
+) -> None:
+    """Have a session: its start, its prompts, and its end with what was said."""
+    base = {"harness": harness, "sessionKey": key, "project": project}
+    daemon.api.post("/api/hooks/session-start", base).ok()
+    for prompt in prompts:
+        daemon.api.post("/api/hooks/user-prompt-submit", {**base, "userMessage": prompt}).ok()
+    said = "\n".join(f"User: {prompt}\nAssistant: {answer}" for prompt, answer in prompts.items())
+    daemon.api.post("/api/hooks/session-end", {**base, "transcript": said}).ok()
 
 
 class Visitor:

@@ -12,14 +12,19 @@ import { Notice } from "./notice.js";
 import { useModal } from "./parts.js";
 import { Review } from "./review.js";
 import { go, setParams, to, useRoute } from "./route.js";
+import { SessionScreen, Sessions } from "./sessions.js";
 import { Settings } from "./settings.js";
 import { apply, choose, setting, useSetting } from "./settings-store.js";
+import { Today } from "./today.js";
 import { cut, projectName } from "./words.js";
 
 // In the order of the navigation; a screen without a title has no entry there.
 const SCREENS = [
+  { name: "today", title: "Today", key: "t", view: Today },
   { name: "memories", title: "Memories", key: "m", view: Memories },
   { name: "memory", view: MemoryScreen },
+  { name: "sessions", title: "Sessions", key: "s", view: Sessions },
+  { name: "session", view: SessionScreen },
   { name: "review", title: "Review", key: "r", view: Review },
   { name: "health", title: "Health", key: "h", view: Health },
   { name: "logs", title: "Logs", key: "l", view: Logs },

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "./preact.js";
 
 export const SCOPE = ["project", "agent"];
-export const START = "memories";
+export const START = "today";
 
 function decoded(part) {
   try {

@@ -117,6 +117,13 @@ export function because(explanation) {
   return said;
 }
 
+// What came of a hook or a search, in a few words.
+export function outcomeOf(search) {
+  if (search.skipped) return `not asked: ${search.skipped.replace(/_/g, " ")}`;
+  if (search.given) return `given ${count(search.given, "line")}`;
+  return search.memories.some((one) => one.outcome === "received" && one.relevance >= 0.5) ? "nothing new: the session had what fits" : "nothing fit";
+}
+
 // What became of a memory that somebody expected, as a sentence.
 export function fate(explained) {
   const { outcome, filters = [], rank, value, threshold } = explained;

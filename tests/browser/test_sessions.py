@@ -1,0 +1,90 @@
+"""Today and Sessions, by keys: whether memory works, what a prompt was given and why, and why not another memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+pytest.importorskip("playwright", reason="make test-browser installs it")
+from playwright.sync_api import expect
+
+from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.web_page import PROMPTS, SESSION, Visitor, converse
+
+pytestmark = [pytest.mark.browser, pytest.mark.system]
+
+Visit = Callable[..., Visitor]
+
+
+def prompt(visitor: Visitor, number: int) -> object:
+    return visitor.page.locator(f"#prompt-{number}")
+
+
+def test_the_first_sentence_says_when_memory_was_last_asked_and_what_it_gave(visit: Visit) -> None:
+    visitor = visit()
+    headline = visitor.page.locator(".headline")
+    expect(headline).to_contain_text("Working")
+    expect(headline).to_contain_text("from claude-code")
+    feed = visitor.page.locator(".feed li")
+    expect(feed.filter(has_text="Which port has the staging database?")).to_contain_text("given 1 line")
+    expect(feed.filter(has_text="joke about penguins")).to_contain_text("nothing fit")
+
+
+def test_a_new_store_names_the_first_steps_and_shows_the_first_prompt_when_it_comes(browser: object) -> None:
+    with live_daemon(patient=True) as own:
+        visitor = Visitor(browser, own)
+        visitor.open()
+        expect(visitor.page.locator(".headline")).to_contain_text("No program is connected yet")
+        expect(visitor.page.locator(".first")).to_contain_text("signet setup")
+        converse(own)
+        expect(visitor.page.locator(".headline")).to_contain_text("Working", timeout=15_000)
+        assert visitor.close() == []
+
+
+def test_a_prompt_is_followed_to_what_it_was_given_and_why(visit: Visit) -> None:
+    visitor = visit("#/sessions")
+    expect(visitor.page.locator(".line").first).to_contain_text("Which port has the staging database?")
+    visitor.press("Enter")
+    first = prompt(visitor, 1)
+    expect(first.locator(".given")).to_contain_text("Given 1 line")
+    expect(first.locator(".given")).to_contain_text("The staging database listens on port 5433")
+    expect(first.locator(".given")).to_contain_text("seems used")
+    expect(prompt(visitor, 2).locator(".given")).to_contain_text("Nothing fit")
+    visitor.press("j", "j", "j")
+    assert visitor.page.url.endswith(f"#/session/{SESSION}/3")
+    third = prompt(visitor, 3)
+    expect(third.locator(".given")).to_contain_text("Nothing new: the session had what fits")
+    expect(third.locator("summary")).to_contain_text("this session has received it since its last compaction")
+    turns = visitor.page.locator(".turn .said .text").all_inner_texts()
+    assert turns == [text for pair in PROMPTS.items() for text in pair]
+    visitor.press("Escape")
+    expect(visitor.page.get_by_role("link", name="Sessions")).to_have_attribute("aria-current", "page")
+
+
+def test_a_memory_that_was_expected_is_named_and_its_fate_is_told(visit: Visit, daemon: LiveDaemon) -> None:
+    later = daemon.api.remember("Penguins joke about the staging ice in a second language")["id"]
+    visitor = visit(f"#/session/{SESSION}/3")
+    expect(prompt(visitor, 3)).to_be_visible()
+    visitor.press("w")
+    visitor.page.keyboard.type("never log access tokens")
+    visitor.press("Enter")
+    told = prompt(visitor, 3).locator(".why-not")
+    expect(told.get_by_role("button").first).to_contain_text("Never log access tokens")
+    told.get_by_role("button").first.press("Enter")
+    expect(told).to_contain_text("Then it was left out: this session has received it since its last compaction.")
+    expect(told).to_contain_text("It has")
+    box = prompt(visitor, 2).locator(".why-not input")
+    box.fill(later)
+    box.press("Enter")
+    second = prompt(visitor, 2).locator(".why-not")
+    second.get_by_role("button").first.press("Enter")
+    expect(second).to_contain_text("Then it did not exist.")
+
+
+def test_a_session_whose_transcript_was_erased_says_so(visit: Visit, daemon: LiveDaemon) -> None:
+    converse(daemon, "erased-1", {"What is the colour of the ferry?": "White."})
+    daemon.api.request("DELETE", "/api/sessions/erased-1/transcript", {}).ok()
+    visitor = visit("#/session/erased-1")
+    expect(visitor.page.locator("main")).to_contain_text("erased")
+    expect(visitor.page.locator("main")).not_to_contain_text("colour of the ferry")
