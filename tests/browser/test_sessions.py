@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.system]
 Visit = Callable[..., Visitor]
 
 
-def prompt(visitor: Visitor, number: int) -> object:
+def prompt(visitor: Visitor, number: int) -> Any:
     return visitor.page.locator(f"#prompt-{number}")
 
 
@@ -31,7 +32,7 @@ def test_the_first_sentence_says_when_memory_was_last_asked_and_what_it_gave(vis
     expect(feed.filter(has_text="joke about penguins")).to_contain_text("nothing fit")
 
 
-def test_a_new_store_names_the_first_steps_and_shows_the_first_prompt_when_it_comes(browser: object) -> None:
+def test_a_new_store_names_the_first_steps_and_shows_the_first_prompt_when_it_comes(browser: Any) -> None:
     with live_daemon(patient=True) as own:
         visitor = Visitor(browser, own)
         visitor.open()
