@@ -166,3 +166,17 @@ def test_the_nearest_rows_are_those_of_the_least_distance() -> None:
     for row in range(50):
         assert found[row, 0] == row
         assert away[row, 1:].tolist() == pytest.approx(sorted(np.delete(exact[row], row))[:4], abs=1e-5)
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_the_map_of_the_extra_package_keeps_what_is_alike_together(dimensions: int) -> None:
+    pytest.importorskip("umap", reason="the extra `projection` is not installed")
+    rng = np.random.default_rng(5)
+    groups = [rng.normal(size=(40, 32)) * 0.1 + sign for sign in (1, -1)]
+    matrix = np.concatenate(groups).astype(np.float32)
+    made = map_of(list(range(80)), matrix, dimensions)
+    assert made.method == "umap"
+    assert map_of(list(range(80)), matrix, dimensions) == made, "the same vectors give the same map"
+    placed = np.array(made.coordinates)
+    apart = np.linalg.norm(placed[:40].mean(axis=0) - placed[40:].mean(axis=0))
+    assert apart > 2 * max(placed[:40].std(), placed[40:].std())

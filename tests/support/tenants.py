@@ -51,8 +51,8 @@ memory:
 """
 
 
-MADE_OF_MEMORIES = {"entities", "entity_aspects", "entity_attributes", "entity_dependencies"}
-"""Tables of an agent's graph: what one of its memories says counts there, also one that a limited token stores."""
+MADE_OF_MEMORIES = {"entities", "entity_aspects", "entity_attributes", "entity_dependencies", "umap_cache"}
+"""Tables of an agent's graph and map: what its memories say counts there, also those that a limited token stores."""
 
 
 class Scope(dict[str, str]):
