@@ -1,6 +1,7 @@
 """Which tags each memory has, as arrays: one entry for each tag of each memory.
 
-The entries follow the table by steps of new rows; those of rows that changed since are read again by the next count.
+The entries follow the table by steps of new rows. Those of rows that changed since are read again some at a time, the
+last ones by the next count.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import columns as stored
 
 _TAGS: Final = msgspec.json.Decoder(list[str])
+_MANY_CHANGES: Final = 500
 
 
 class MemoryTags:
@@ -39,10 +41,14 @@ class MemoryTags:
         return self._generation == self._columns.generation and self._size >= self._columns.size
 
     def sync(self, snapshot: Snapshot, *, max_rows: int) -> None:
-        """Read the tags of at most ``max_rows`` rows that are new."""
+        """Read the tags of at most ``max_rows`` rows that are new, and of those that changed if they are many."""
         columns = self._columns
         if self._generation != columns.generation:
             self._clear()
+        if not self._size:
+            self._seen = len(columns.changed)  # every row is read as it is now, or later
+        if len(columns.changed) - self._seen >= _MANY_CHANGES:
+            self._read_changed(snapshot)
         if self._size < columns.size:
             end = min(self._size + max_rows, columns.size)
             self._add(stored.tags_between(snapshot, self._size, end))
@@ -57,9 +63,12 @@ class MemoryTags:
 
     def _complete(self, snapshot: Snapshot) -> None:
         """Read what is missing, and the rows that changed after they were read."""
+        self.sync(snapshot, max_rows=max(1, self._columns.size))
+        self._read_changed(snapshot)
+
+    def _read_changed(self, snapshot: Snapshot) -> None:
         columns = self._columns
-        self.sync(snapshot, max_rows=max(1, columns.size))
-        changed = sorted(set(columns.changed[self._seen :]))
+        changed = sorted({row for row in columns.changed[self._seen :] if row < self._size})
         self._seen = len(columns.changed)
         if not changed:
             return

@@ -129,6 +129,29 @@ def test_the_counts_follow_changes(room: StoreRoom) -> None:
     assert values(count(room).states) == {"live": 1, "deleted": 0}
 
 
+@pytest.mark.parametrize("many", [1, 3, 1_000])
+def test_the_counts_are_right_however_often_the_rows_changed_between(
+    room: StoreRoom, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    monkeypatch.setattr("signet_actors.searcher.tags._MANY_CHANGES", many)
+    rng, tags = random.Random(many), {}
+    for step in range(60):
+        if not tags or rng.random() < 0.4:
+            name = rng.choice("abc")
+            tags[room.remember(f"memory {step}", tags=(name,)).id] = name
+        else:
+            memory_id, name = rng.choice(list(tags)), rng.choice("abc")
+            room.ask(ModifyMemory(MemoryPatch(memory_id, "r", tags=(name,)), ME))
+            tags[memory_id] = name
+        if rng.random() < 0.5:
+            with room.reader.open_snapshot() as view:
+                room.reader.columns.sync(view)
+                room.reader.tags.sync(view, max_rows=rng.choice((1, 5, 100)))
+        if rng.random() < 0.2:
+            assert values(count(room).tags) == Counter(tags.values())
+    assert values(count(room).tags) == Counter(tags.values())
+
+
 def test_only_the_most_frequent_values_are_named(room: StoreRoom) -> None:
     for at in range(6):
         room.remember(f"memory {at}", tags=("often",) if at else ("often", "rare", "also rare"))
