@@ -76,8 +76,9 @@ OTHER = {
     ("POST", "/api/synthesis/trigger"): 503,
     ("POST", "/api/auth/token"): 400,
     ("POST", "/api/auth/api-keys"): 400,
+    ("GET", "/api/embeddings/projection?dimensions=2&limit=100"): 202,
 }
-"""Answers without a model, and in local mode, in which no token is issued."""
+"""Answers without a model, in local mode, in which no token is issued, and before a map is made."""
 _PLACES = ("path", "query")
 
 
