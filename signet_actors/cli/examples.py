@@ -37,6 +37,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "signet show 0b7d8a52-3f0e",
     ),
     "sessions": ("signet sessions", "signet sessions --project . -n 5"),
+    "why": ("signet why 0b7d8a52", "signet why 0b7d8a52 3", "signet why 0b7d8a52 3 --memory 01a2059b-7c1e"),
     "history": ("signet history 01a2059b-7c1e",),
     "edit": ("signet edit 01a2059b-7c1e", 'signet edit 01a2059b-7c1e --content "Prefers Emacs" --reason "asked again"'),
     "forget": ("signet forget 01a2059b-7c1e", "signet forget --tags scratch --since 'last week' --preview"),

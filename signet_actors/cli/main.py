@@ -45,6 +45,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("list", "memories", "list_memories", "List memories, newest first."),
     ("show", "show", "show", "Show one memory in full, or what was said in a session."),
     ("sessions", "show", "sessions", "List past sessions, the latest first."),
+    ("why", "why", "why", "Show what the prompts of a session were given, and why."),
     ("history", "show", "history", "Show what happened to a memory, oldest first."),
     ("timeline", "timeline", "timeline", "Show what happened to a memory or an entity, sessions and jobs included."),
     ("edit", "memory_changes", "edit", "Change a memory."),
@@ -89,8 +90,8 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Memories",
         (
-            *("list", "show", "search", "edit", "forget", "recover", "history", "timeline", "sessions", "graph"),
-            *("import", "export"),
+            *("list", "show", "search", "edit", "forget", "recover", "history", "timeline", "sessions", "why"),
+            *("graph", "import", "export"),
         ),
     ),
     ("Agents", ("connect", "disconnect", "backfill", "mcp", "hook")),

@@ -222,12 +222,17 @@ SHOWN_CANDIDATES: Final = 10
 @command(agent=True)
 @project_option("Only sessions of this project.")
 @page_options(200, "sessions")
-def sessions(invocation: Invocation, project: str | None, limit: int, offset: int) -> None:
+@click.option("--all", "every", is_flag=True, help="Also active ones and those without a transcript, with counts.")
+def sessions(invocation: Invocation, project: str | None, limit: int, offset: int, every: bool) -> None:
     """List past sessions, the latest first.
 
-    `signet show SESSION` prints what was said. On a pipe: session, time, harness, project, turns, first prompt and
-    summary, separated by tabs.
+    `signet show SESSION` prints what was said, `signet why SESSION` what its prompts were given. On a pipe: session,
+    time, harness, project, turns, first prompt and summary, separated by tabs; with --all session, time, harness,
+    project, prompts, how many of them were given memories, skipped hooks, transcript.
     """
+    if every:
+        _print_every_session(invocation, project, limit, offset)
+        return
     answer = invocation.client().get(PAST, project=project, limit=limit, offset=offset or None)
     found = answer.records("sessions")
     if invocation.has_printed(answer):
@@ -257,6 +262,27 @@ def sessions(invocation: Invocation, project: str | None, limit: int, offset: in
     after = offset + len(found)
     rest = f"more with `--offset {after}`; " if after < total else ""
     print_message(f"{page}{counted(total, 'session')}; {rest}" + invocation.advice("`signet show SESSION` prints one"))
+
+
+EVERY: Final = (
+    Column("session", "key"),
+    Column("active", "lastActiveAt", time_text),
+    "harness",
+    Column("project", form=project_name),
+    "prompts",
+    Column("given", "promptsGiven"),
+    "skipped",
+    "transcript",
+)
+
+
+def _print_every_session(invocation: Invocation, project: str | None, limit: int, offset: int) -> None:
+    if offset:
+        raise click.UsageError("give --all or --offset, not both")
+    answer = invocation.client().get("/api/sessions", state="all", project=project, limit=limit)
+    found = answer.records("sessions")
+    if not invocation.has_printed(answer):
+        print_records(EVERY, found, none="There are no sessions.")
 
 
 def find_session(client: DaemonClient, given: str) -> str | None:

@@ -6,16 +6,16 @@ Source: docs/compatibility.md "Hooks and sessions"; docs/guides/hooks.md "Sessio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.operations.field_types import ABSENT, ArgumentForm, FieldType, Given
+from signet_actors.operations.field_types import ABSENT, ArgumentForm, Clamped, FieldType, Given
 from signet_actors.operations.operation import BY_AGENT, Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
-from signet_actors.operations.request_fields import AgentField
+from signet_actors.operations.request_fields import AgentField, SelectionText
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +29,17 @@ class StrictFlag(FieldType):
             return given.value
         given.warnings.append(f"{given.name} must be a boolean; the value is ignored")
         return ABSENT
+
+
+class ListSessionsRequest(AgentField, frozen=True, kw_only=True, omit_defaults=True):
+    """Which sessions to return. The fields but ``state`` are those of `state=all`."""
+
+    state: Annotated[
+        Literal["active", "all"], Meta(description="all: also past ones, with what each asked for and was given")
+    ] = "active"
+    project: Annotated[SelectionText, Meta(description="Only those of this project")] | None = None
+    before: Annotated[SelectionText, Meta(description="The `next` of the page before")] | None = None
+    limit: Annotated[int, Clamped(low=1, high=200), Meta(description="Sessions to return")] = 50
 
 
 class BypassRequest(AgentField, frozen=True, kw_only=True, omit_defaults=True):
@@ -63,6 +74,41 @@ class SessionsReply(msgspec.Struct, frozen=True):
     count: int
 
 
+class KeptSession(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A session of the agent, active or past, and what is kept of it.
+
+    ``prompts``: those that were answered; ``promptsGiven``: those of them that were given memories; ``skipped``: starts
+    and prompts at which a hook did nothing; ``searches``: recalls and searches by tools. ``given``: memories that these
+    were given together; ``characters``: of the texts of its start and its prompts. ``transcript``: whether it is kept;
+    ``turns``: of a kept one. ``score``: how well memory served it, null without one.
+    """
+
+    key: str
+    harness: str | None
+    project: str | None
+    started_at: str
+    last_active_at: str
+    active: bool = False
+    bypassed: bool = False
+    prompts: int = 0
+    prompts_given: int = 0
+    skipped: int = 0
+    searches: int = 0
+    given: int = 0
+    characters: int = 0
+    transcript: Literal["kept", "erased", "none"] = "none"
+    turns: int = 0
+    score: float | None = None
+
+
+class KeptSessionsReply(msgspec.Struct, frozen=True):
+    """A page of sessions, the last active one first. ``next``: what the next page is ``before``."""
+
+    sessions: list[KeptSession]
+    count: int
+    next: str | None
+
+
 class BypassReply(msgspec.Struct, frozen=True):
     """The session's state."""
 
@@ -71,19 +117,21 @@ class BypassReply(msgspec.Struct, frozen=True):
     warnings: list[str] | UnsetType = UNSET
 
 
-LIST: Final[Operation[AgentField, SessionsReply]] = Operation(
+LIST: Final[Operation[ListSessionsRequest, SessionsReply | KeptSessionsReply]] = Operation(
     name="sessions.list",
     while_off=True,
-    summary="Active sessions",
+    summary="Active sessions, or all of them",
     tag="Sessions",
     method="GET",
     paths=("/api/sessions",),
-    request=AgentField,
-    replies={200: SessionsReply, **PROBLEMS},
+    request=ListSessionsRequest,
+    example={"state": "all", "limit": 20},
+    replies={200: SessionsReply | KeptSessionsReply, **PROBLEMS},
     owner_only=True,
     permission=Permission.RECALL,
     scoped_by=BY_AGENT,
-    description="Those with a hook in the last four hours that have not ended; of one agent, if the request names it.",
+    description="Those with a hook in the last four hours that have not ended; of one agent, if the request names it. "
+    "With `state=all` those of the agent of which anything is kept, with how often they were given memories.",
 )
 GET: Final[Operation[AgentField, Session]] = Operation(
     name="sessions.get",

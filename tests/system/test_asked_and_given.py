@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.live_daemon import Client, LiveDaemon, live_daemon
+from tests.support.live_daemon import Client, LiveDaemon, live_daemon, signet
 from tests.system.test_offered_memories import hook
 
 pytestmark = pytest.mark.system
@@ -115,3 +115,59 @@ def test_what_is_erased_is_gone_from_the_file_of_the_database(daemon: LiveDaemon
     hook(agent, "user-prompt-submit", "s-7", userPrompt="an armadillowolf has the key")
     agent.request("DELETE", "/api/sessions/s-7/transcript").ok()
     assert "armadillowolf" not in str(searches(agent))
+
+
+def test_all_sessions_are_listed_with_what_each_was_given(daemon: LiveDaemon) -> None:
+    agent = daemon.agent("karl")
+    agent.remember("The staging database listens on port 5433", project=PROJECT)
+    for number, prompt in enumerate((PORT, "who wrote the kernel of the moon?")):
+        hook(agent, "user-prompt-submit", "k-1", project=PROJECT, userPrompt=prompt)
+        hook(agent, "user-prompt-submit", f"k-{number + 2}", project="/home/karl/other", userPrompt=prompt)
+    agent.recall("staging port", sessionKey="k-1")
+    talk = [{"role": "user", "content": PORT}, {"role": "assistant", "content": "It is 5433."}]
+    agent.post("/api/hooks/session-end", {"harness": "codex", "sessionKey": "k-1", "transcript": talk}).ok()
+    listed = agent.get("/api/sessions", state="all").ok()["sessions"]
+    assert {row["key"] for row in listed} == {"k-1", "k-2", "k-3"}
+    (first,) = agent.get("/api/sessions", state="all", project=PROJECT).ok()["sessions"]
+    assert {name: first[name] for name in ("key", "prompts", "promptsGiven", "searches", "transcript", "turns")} == {
+        "key": "k-1",
+        "prompts": 2,
+        "promptsGiven": 1,
+        "searches": 1,
+        "transcript": "kept",
+        "turns": 2,
+    }
+    assert (first["harness"], first["project"], first["active"]) == ("codex", PROJECT, False)
+    page = agent.get("/api/sessions", state="all", limit=2).ok()
+    rest = agent.get("/api/sessions", state="all", limit=2, before=page["next"]).ok()
+    assert [row["key"] for row in page["sessions"] + rest["sessions"]] == [row["key"] for row in listed]
+    agent.request("DELETE", "/api/sessions/k-1/transcript").ok()
+    (first,) = agent.get("/api/sessions", state="all", project=PROJECT).ok()["sessions"]
+    assert (first["transcript"], first["prompts"]) == ("erased", 2)
+    assert daemon.agent("lena").get("/api/sessions", state="all").ok()["sessions"] == []
+
+
+def test_why_shows_the_prompts_of_a_session_one_of_them_and_the_fate_of_a_memory(daemon: LiveDaemon) -> None:
+    hook(daemon.api, "session-start", "w-1", project="/home/ada/other")
+    for prompt in (PORT, "ok"):
+        hook(daemon.api, "user-prompt-submit", "w-1", project=PROJECT, userPrompt=prompt)
+    ids = {row["content"]: row["id"] for row in daemon.api.listed()}
+
+    def why(*arguments: str) -> str:
+        return signet(daemon, "why", "w-1", *arguments)
+
+    lines = [line.split("\t") for line in why().splitlines()]
+    assert [(line[0], line[2], line[4]) for line in lines] == [
+        ("", "start", ""),
+        ("1", "prompt", PORT),
+        ("2", "prompt", "ok"),
+    ]
+    one = why("1")
+    assert "The staging database listens on port 5433" in one
+    assert "given" in one
+    elsewhere = ids["Another project keeps its staging database on port 6000"]
+    assert "it belongs to another project" in why("1", "--memory", elsewhere)
+    assert "nothing was searched for" in why("--memory", elsewhere)
+    signet(daemon, "why", "w-1", "9", exit_code=1)
+    signet(daemon, "why", "no-such-session", exit_code=1)
+    assert "w-1" in signet(daemon, "sessions", "--all")

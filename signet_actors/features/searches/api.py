@@ -16,6 +16,7 @@ from signet_actors.operations.hooks import SearchMemory
 from signet_actors.operations.operation import BY_AGENT, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import SelectionText
+from signet_actors.operations.sessions import ListSessionsRequest
 from signet_actors.operations.transcripts import OwnAgent, Session
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Answered, Request
@@ -95,6 +96,13 @@ class FindReceived(Request[Answered], frozen=True, kw_only=True, tag="searches.f
     session_key: str
     agent_id: str
     id: str
+
+
+class FindSessions(Request[Answered], frozen=True, kw_only=True, tag="searches.find_sessions"):
+    """Find the agent's sessions of which anything is kept. The reply is a ``KeptSessionsReply``."""
+
+    agent_id: str
+    request: ListSessionsRequest
 
 
 class ReceivedBefore(msgspec.Struct, frozen=True):

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from signet_actors.domain.session_keys import CHECK_PREFIX
 from signet_actors.features.searches import api
 from signet_actors.features.searches.rules import GIVEN, WORDS
 from signet_actors.operations.hooks import SearchMemory
+from signet_actors.operations.sessions import KeptSession, KeptSessionsReply
 from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable_in_any_scope
@@ -54,6 +56,82 @@ _STARTED: Final = (
     f"SELECT 1 FROM searches s WHERE {_OF_SESSION} AND s.context_epoch = :epoch AND s.kind = 'start'"
     " AND s.skipped IS NULL AND s.seq < :seq"
 )
+_SAID: Final = "SELECT u.said_at FROM session_turns u WHERE u.transcript_seq = t.seq"
+_SESSIONS: Final = (
+    "WITH found (session_key, began, active, project, harness) AS ("
+    "SELECT c.session_key, c.started_at, c.last_active_at, c.project, c.harness FROM session_contexts c"
+    " WHERE c.agent_id = :agent_id"
+    f" UNION ALL SELECT t.session_key, coalesce(({_SAID} ORDER BY u.seq LIMIT 1), t.created_at),"
+    f" coalesce(({_SAID} ORDER BY u.seq DESC LIMIT 1), t.updated_at), t.project, t.harness"
+    " FROM session_transcripts t WHERE t.agent_id = :agent_id"
+    " UNION ALL SELECT s.session_key, min(s.created_at), max(s.created_at), max(s.project), max(s.harness)"
+    " FROM searches s WHERE s.agent_id = :agent_id AND s.session_key IS NOT NULL GROUP BY s.session_key)"
+    " SELECT f.session_key, max(f.harness), max(f.project), min(f.began), max(f.active) AS active FROM found f"
+    " WHERE substr(f.session_key, 1, length(:check)) <> :check GROUP BY f.session_key"
+    " HAVING (:project IS NULL OR max(f.project) = :project)"
+    " AND (:active IS NULL OR max(f.active) < :active OR max(f.active) = :active AND f.session_key < :key)"
+    " ORDER BY active DESC, f.session_key DESC LIMIT :limit"
+)
+_ANSWERED: Final = "s.kind = 'prompt' AND s.skipped IS NULL"
+_COUNTS: Final = (
+    f"SELECT s.session_key, coalesce(sum({_ANSWERED}), 0), coalesce(sum({_ANSWERED} AND s.given > 0), 0),"
+    " coalesce(sum(s.kind IN ('start', 'prompt') AND s.skipped IS NOT NULL AND s.skipped <> 'already_started'), 0),"
+    " coalesce(sum(s.kind IN ('recall', 'tool')), 0), coalesce(sum(s.given), 0),"
+    " coalesce(sum(CASE WHEN s.kind IN ('start', 'prompt') THEN s.characters END), 0)"
+    " FROM searches s WHERE s.agent_id = :agent_id AND s.session_key IN ({}) GROUP BY s.session_key"
+)
+_TRANSCRIPTS: Final = (
+    "SELECT t.session_key, CASE WHEN t.forgotten_at IS NULL THEN 'kept' ELSE 'erased' END,"
+    " (SELECT count(*) FROM session_turns u WHERE u.transcript_seq = t.seq) FROM session_transcripts t"
+    " WHERE t.agent_id = :agent_id AND t.session_key IN ({})"
+)
+_SCORES: Final = (
+    "SELECT s.session_key, s.score FROM session_scores s WHERE s.agent_id = :agent_id AND s.session_key IN ({})"
+    " ORDER BY s.seq"
+)
+_BYPASSED: Final = (
+    "SELECT c.session_key, max(c.bypassed) FROM session_contexts c WHERE c.session_key IN ({}) GROUP BY c.session_key"
+)
+
+
+def sessions(snapshot: Snapshot, asked: api.FindSessions) -> KeptSessionsReply:
+    """Return a page of the agent's sessions, the last active one first, with what each asked for and was given."""
+    wanted = asked.request
+    active, _, key = (wanted.before or "").partition(" ")
+    given: dict[str, Any] = {"active": active or None, "key": key, "check": CHECK_PREFIX}
+    given |= {"agent_id": asked.agent_id, "project": wanted.project, "limit": wanted.limit}
+    found = snapshot.rows(_SESSIONS, given)
+    own = {"agent_id": asked.agent_id, "keys": snapshot.dialect.listed([row[0] for row in found])}
+    members = snapshot.dialect.members("keys")
+    counts = {session: row for session, *row in snapshot.rows(_COUNTS.format(members), own)}
+    transcripts: dict[str, Any] = {session: row for session, *row in snapshot.rows(_TRANSCRIPTS.format(members), own)}
+    scores = dict(snapshot.rows(_SCORES.format(members), own))
+    bypassed = dict(snapshot.rows(_BYPASSED.format(members), {"keys": own["keys"]}))
+    rows = []
+    for session, harness, project, began, last in found:
+        prompts, prompts_given, skipped, searches, memories, characters = counts.get(session, (0,) * 6)
+        state, turns = transcripts.get(session, ("none", 0))
+        rows.append(
+            KeptSession(
+                key=session,
+                harness=harness,
+                project=project,
+                started_at=began,
+                last_active_at=last,
+                bypassed=bool(bypassed.get(session)),
+                prompts=prompts,
+                prompts_given=prompts_given,
+                skipped=skipped,
+                searches=searches,
+                given=memories,
+                characters=characters,
+                transcript=state,
+                turns=turns,
+                score=scores.get(session),
+            )
+        )
+    more = f"{rows[-1].last_active_at} {rows[-1].key}" if len(rows) == wanted.limit else None
+    return KeptSessionsReply(rows, len(rows), more)
 
 
 def listed(snapshot: Snapshot, asked: Asked[api.ListSearchesRequest]) -> api.ListSearchesReply:
@@ -184,4 +262,5 @@ READS: Final = {
     api.LIST: listed,
     api.DescribeMemories: described,
     api.FindReceived: received_before,
+    api.FindSessions: sessions,
 }

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import Any
+
+import msgspec
 
 from signet_actors.domain.session_keys import DEFAULT_AGENT, canonical_session_key
 from signet_actors.domain.timestamps import iso
-from signet_actors.errors import InvalidRequest, NotFound
+from signet_actors.errors import InvalidRequest, NotFound, SignetError
+from signet_actors.features.searches.api import FindSessions
 from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import FieldRedactor
@@ -17,10 +22,24 @@ from signet_actors.operations.request_fields import AgentField
 from signet_actors.protocol.sessions import GetSession, SetBypass
 
 
-async def list_sessions(call: Call[AgentField]) -> HttpResponse:
-    """Return the active sessions that the caller may see."""
+async def list_sessions(call: Call[api.ListSessionsRequest]) -> HttpResponse:
+    """Return the active sessions that the caller may see, or all of its agent."""
+    if call.request.state == "all":
+        return HttpResponse(await _kept(call))
     sessions = [_shown(session) for session in call.state.sessions.active() if _is_visible(call, session)]
     return HttpResponse(api.SessionsReply(sessions=sessions, count=len(sessions)))
+
+
+async def _kept(call: Call[api.ListSessionsRequest]) -> api.KeptSessionsReply:
+    with contextlib.suppress(SignetError):
+        await asyncio.gather(call.state.ledger.flush(), call.state.searches.flush())
+    query = FindSessions(agent_id=call.agent_id, request=call.request)
+    found = (await call.ask_searcher(query)).read(api.KeptSessionsReply)
+    sessions = [
+        msgspec.structs.replace(session, active=call.state.sessions.find(session.key) is not None)
+        for session in found.sessions
+    ]
+    return msgspec.structs.replace(found, sessions=sessions)
 
 
 async def get_session(call: Call[AgentField]) -> HttpResponse:

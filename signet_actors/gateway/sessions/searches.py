@@ -45,7 +45,7 @@ async def note_search(
             known=known,
             session_key=session.key,
             context_epoch=epoch,
-            project=project or getattr(call.request, "project", None),
+            project=getattr(call.request, "project", None) or project,
             harness=harness,
             skipped=skipped,
             characters=characters,
