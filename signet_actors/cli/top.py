@@ -134,7 +134,7 @@ def _processes(before: Seen, seen: Seen, elapsed: float) -> Iterator[tuple[str, 
             actor["name"],
             actor["state"] if not actor["detail"] else f"{actor['state']}: {actor['detail']}",
             f"{100 * cpu:.0f} %" if elapsed else "",
-            size_text(actor["counters"]["rss_bytes"]) if "rss_bytes" in (actor["counters"] or {}) else "",
+            size_text(int(actor["counters"]["rss_bytes"])) if "rss_bytes" in (actor["counters"] or {}) else "",
             str(actor["restarts"]),
         )
 

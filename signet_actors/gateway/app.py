@@ -224,6 +224,8 @@ class Application:
             if answer.events is not None:
                 context.answered_ns = state.clock.monotonic_ns()
                 counters.in_flight -= 1
+                if scope["method"] == "HEAD":
+                    answer.events.seconds = 0
             await context.write(answer)
         except asyncio.CancelledError:
             # The drain's grace is over. The task belongs to the server and ends here.
@@ -235,6 +237,7 @@ class Application:
             self._log_failure(context)
         finally:
             counters.in_flight -= context.answered_ns is None
+            context.observes &= context.status < 500 and context.status != 401  # a wrong token always counts
             counters.requests -= context.observes
             self._finish(context)
             with contextlib.suppress(Exception):  # metrics and logs must not fail the request
@@ -499,7 +502,7 @@ class Application:
     def _record(self, method: str, context: RequestContext, took_ns: int) -> None:
         """Count the request unless a person only looks; log it if it failed: by route, never path, query or body."""
         status = context.status
-        if context.observes and status < 500:
+        if context.observes:
             return
         counters = self.state.counters
         self.state.request_metrics.observe(context.path, method, status, took_ns, context.code)

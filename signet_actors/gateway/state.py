@@ -134,6 +134,7 @@ class GatewayState:
     wrong_tokens: RateLimiter = field(default_factory=RateLimiter)
     summaries_waiting: int = 0
     aggregates_waiting: int = 0
+    compares_duplicates: bool = False
     vector_waits: VectorWaitLimiter = field(default_factory=VectorWaitLimiter)
     server_context: ServerContext | None = None
     owner_token: str | None = None

@@ -246,9 +246,9 @@ class MemoryColumns:
         return np.isin(numbers, self.session_numbers(np.flatnonzero(outside)))
 
     def same_place(self, seq: int) -> Mask:
-        """Return which rows have the agent, visibility, project and scope of the row; shape (size,)."""
+        """Return which rows have the agent, visibility, project, scope, author and type of the row; shape (size,)."""
         mask = np.ones(self.size, np.bool_)
-        for name in ("agent_id", "visibility", "project", "scope"):
+        for name in ("agent_id", "visibility", "project", "scope", "who", "type"):
             codes = self._codes[name][: self.size]
             mask &= codes == codes[seq]
         return mask

@@ -212,7 +212,7 @@ def test_what_is_erased_leaves_no_word_whatever_came_before(steps: list[tuple[st
                 record(room, number, session_key=session, prompt=f"where is the {word}? {session}", memories=(about,))
             elif step == "ask late":  # the memory may be erased meanwhile
                 about = ConsideredMemory(seqs[word], 1, None, "received")
-                record(room, number, session_key=session, prompt=f"and {session}?", memories=(about,))
+                record(room, number, session_key=session, prompt=f"and the {word}? {session}", memories=(about,))
             elif step == "erase":
                 erase(room, ids[word])
                 gone.add(word)

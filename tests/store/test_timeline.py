@@ -17,7 +17,7 @@ from signet_actors.operations.structured import Structured, read_structured
 from signet_actors.protocol.message import Caller, Principal, message_of
 from signet_actors.protocol.sessions import OfferedMemory, RecordSessions
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, MemoryPatch, ModifyMemory
-from tests.support.pipeline_harness import PipelineHarness, add
+from tests.support.pipeline_harness import PipelineHarness, add, change, configured
 from tests.support.store_room import kept_sound
 
 ME = Principal("tester")
@@ -121,6 +121,17 @@ def test_sessions_and_memories_of_other_agents_are_not_told(room: PipelineHarnes
     with pytest.raises(NotFound):
         exported(room, private)
     assert told(room, private, "cleo").events
+
+
+def test_what_was_decided_because_of_another_agents_private_memory_is_not_told(tmp_path: Path) -> None:
+    with kept_sound(PipelineHarness(tmp_path, config=configured(allow_update_delete=True))) as room:
+        shared = room.remember("The deploy day is Monday", agent_id="cleo", vector=[1.0]).id
+        room.extract(add("The build needs Java 21"))
+        private = room.remember("Cleo moves the deploy day", agent_id="cleo", visibility="private", vector=[0.5]).id
+        room.extract(change("update", "The deploy day is Tuesday", (shared, 1)))
+        assert private in repr(told(room, shared, "cleo"))
+        assert private not in repr(told(room, shared))
+        assert told(room, shared).events != []
 
 
 def test_nothing_is_told_of_a_memory_that_was_erased(room: PipelineHarness) -> None:

@@ -13,9 +13,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from signet_actors.gateway.http.event_streams import MAX_STREAMS
+from signet_actors.gateway.http.event_streams import MAX_OF_TOKEN, MAX_STREAMS
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.team import team_daemon
 
 pytestmark = pytest.mark.system
 
@@ -132,6 +133,34 @@ def test_the_number_of_streams_is_bounded_and_a_closed_one_makes_room(daemon: Li
         daemon.api.remember("reads and writes go on beside all streams")
         assert open_streams(daemon) == MAX_STREAMS
     eventually(lambda: daemon.api.get("/api/changes", seconds=0).status == 200, what="room for a stream")
+
+
+def test_the_head_of_a_stream_ends_at_once(daemon: LiveDaemon) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=10)
+    for method, path in (("HEAD", "/api/changes"), ("HEAD", "/api/logs/stream"), ("GET", "/health")):
+        connection.request(method, path)
+        response = connection.getresponse()
+        assert response.status == 200
+        assert bool(response.read()) is (method == "GET")
+    connection.close()
+    eventually(lambda: open_streams(daemon) == 0, what="no stream is open")
+
+
+def test_a_stream_ends_with_its_token_and_one_token_has_a_share() -> None:
+    with team_daemon() as team, contextlib.ExitStack() as stack:
+        issued = team.issue("agent", "Ada", agent="ada")
+        headers = {"Authorization": f"Bearer {issued['token']}"}
+        opened = [stack.enter_context(stream(team.daemon, "/api/changes", headers)) for _ in range(MAX_OF_TOKEN)]
+        ada = team.with_token(issued["token"])
+        assert ada.get("/api/changes").refused(503, code="busy")
+        admin = {"Authorization": f"Bearer {team.issue('admin')['token']}"}
+        all_changes = stack.enter_context(stream(team.daemon, "/api/changes", admin))
+        first = ada.remember("Ada has the red keys")["id"]
+        assert opened[0].next()["id"] == first
+        team.owner.request("DELETE", f"/api/auth/tokens/{issued['id']}").ok()
+        team.bearer("admin").acting(x_signet_agent_id="ada").remember("Ada has the blue keys")
+        assert opened[0].next() is None
+        assert all_changes.response.isclosed() is False
 
 
 def test_a_stream_ends_after_its_time(daemon: LiveDaemon) -> None:

@@ -202,3 +202,18 @@ def test_the_bearer_of_a_token_has_rate_limits_of_its_own() -> None:
         bob.request("PATCH", f"/api/memory/{memory}", change).ok()
         for _ in range(4):
             team.owner.request("PATCH", f"/api/memory/{memory}", change).ok()
+
+
+def test_a_wrong_token_is_counted_whoever_says_that_he_only_looks() -> None:
+    with team_daemon() as team:
+        wrong = team.with_token("wrong").acting(x_signet_observe="1")
+        before = refused_requests(team)
+        for _ in range(3):
+            wrong.get("/api/memories").refused(401)
+        assert refused_requests(team) == before + 3
+
+
+def refused_requests(team: Team) -> int:
+    page = team.owner.get("/metrics").raw.decode()
+    found = [line for line in page.splitlines() if line.startswith("signet_http_requests_total") and "4xx" in line]
+    return sum(int(float(line.split()[-1])) for line in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +122,21 @@ def test_a_file_that_is_emptied_in_place_is_followed_from_its_start(directory: P
     follower = LogFollower(directory)
     current.write_text(line("new"))
     assert [json.loads(found)["event"] for found in follower.new_lines()] == ["new"]
+
+
+def test_a_follower_begins_behind_a_line_that_is_very_long_and_not_finished(directory: Path) -> None:
+    file = directory / "daemon-2026-02-20.log"
+    write(file, line("one") + "x" * (2 * BLOCK_BYTES))
+    follower = LogFollower(directory)
+    write(file, "the end of it\n" + line("two"))
+    rest, two = list(follower.new_lines())
+    assert (rest, b'"two"' in two) == (b"the end of it", True)
+
+
+def test_a_line_of_many_blocks_is_read_backwards_in_linear_time(directory: Path) -> None:
+    file = directory / "daemon-2026-02-20.log"
+    write(file, line("one") + "x" * (400 * BLOCK_BYTES) + "\n")
+    begun = time.monotonic()
+    _, long, one, *_ = read_backwards([file], {})
+    assert (len(long), b'"one"' in one) == (400 * BLOCK_BYTES, True)
+    assert time.monotonic() - begun < 10, "this bounds a hang"

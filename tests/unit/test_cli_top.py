@@ -42,7 +42,7 @@ def drawn(before: Seen, now: Seen, *, problem: str = "") -> str:
 
 
 def answer(daemon: ScriptedDaemon) -> None:
-    daemon.on("GET", "/api/status", status(process("gateway", rss_bytes=72_000_000, cpu_seconds=1.0)))
+    daemon.on("GET", "/api/status", status(process("gateway", rss_bytes=72_000_000.0, cpu_seconds=1.0)))
     daemon.on("GET", "/api/pipeline/status", {"jobs": [job("extract", 2), job("embed")]})
     daemon.on("GET", "/api/diagnostics", {"timestamp": WHEN, "queue": {"status": "degraded"}, "provider": None})
     daemon.on("GET", "/api/harnesses", {"harnesses": [{"name": "codex", "last_seen": None}]})

@@ -50,6 +50,10 @@ _UNCOMPARED: Final = (
     "SELECT count(*) FROM embeddings e CROSS JOIN memories m ON m.id = e.source_id AND m.embedding_seq = e.seq"
     f" WHERE e.seq > :after AND {_OWN} AND m.pinned = 0"
 )
+_MERGED: Final = (
+    "SELECT 1 FROM memory_history h WHERE h.memory_id = :kept AND h.event = 'merged'"
+    " AND h.metadata ->> 'mergedFrom' = :merged"
+)
 _POSITION: Final = "SELECT s.value FROM store_meta s WHERE s.key = :key"
 
 
@@ -58,6 +62,11 @@ def candidates(reads: Reads, agent_id: str, seqs: Sequence[int]) -> dict[int, Ca
     sql = _ROWS.format(reads.dialect.members("seqs"))
     rows = reads.rows(sql, {"agent_id": agent_id, "seqs": reads.dialect.listed(seqs)})
     return {row[0]: Candidate(*row) for row in rows}
+
+
+def was_merged(reads: Reads, one: str, other: str) -> bool:
+    """Return whether one of the memories was merged into the other before: someone has recovered it, so both count."""
+    return any(reads.one(_MERGED, {"kept": kept, "merged": merged}) for kept, merged in ((one, other), (other, one)))
 
 
 def found_pair(kept: Candidate, merged: Candidate, similarity: float) -> FoundPair:

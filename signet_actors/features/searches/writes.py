@@ -39,7 +39,8 @@ _DELETE: Final = (
 def record(context: CommandContext, command: RecordSearches) -> SearchesRecorded:
     """Store each search that is not stored yet.
 
-    A memory that was erased meanwhile is left out, and the words of a prompt whose session's transcript was erased.
+    A memory that was erased meanwhile is left out, and so are the words of a search that considered it, or of a session
+    whose transcript was erased.
     """
     tx = context.tx
     wanted = {search.id: search for search in command.searches[:MAX_SEARCHES]}
@@ -47,10 +48,12 @@ def record(context: CommandContext, command: RecordSearches) -> SearchesRecorded
         del wanted[known]
     if not wanted:
         return SearchesRecorded()
+    numbers = {each.seq for search in wanted.values() for each in search.memories}
+    ids = dict(_selected(tx, _IDS, list(numbers))) if numbers else {}
     erased: dict[tuple[str, str], bool] = {}
     values: list[Any] = []
     for search in wanted.values():
-        prompt = search.prompt
+        prompt = search.prompt if all(each.seq in ids for each in search.memories) else None
         if prompt is not None and search.session_key is not None:
             at = search.session_key, search.agent_id
             if at not in erased:
@@ -60,8 +63,6 @@ def record(context: CommandContext, command: RecordSearches) -> SearchesRecorded
         values += (search.context_epoch, search.project, search.harness, prompt, search.skipped)
         values += (search.given, search.characters, search.duration_ms)
     tx.insert(_SEARCHES, values)
-    numbers = {each.seq for search in wanted.values() for each in search.memories}
-    ids = dict(_selected(tx, _IDS, list(numbers))) if numbers else {}
     seqs = dict(_selected(tx, _SEQS, list(wanted)))
     rows = [
         value

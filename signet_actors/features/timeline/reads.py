@@ -25,6 +25,7 @@ from signet_actors.features.timeline.api import (
 from signet_actors.operations.request_fields import AgentFields
 from signet_actors.protocol.message import Asked, Caller
 from signet_actors.store.engine import Snapshot
+from signet_actors.store.read_policy import readable_in_any_scope
 from signet_actors.store.reads.history import REASON
 from signet_actors.store.reads.memories import is_readable
 
@@ -44,10 +45,13 @@ _JOB: Final = (
     "j.id, j.job_type, j.attempts, substr(j.error, 1, 500) FROM memory_jobs j WHERE j.memory_id = :id"
     " AND (j.payload ->> 'agent_id' IS NULL OR j.payload ->> 'agent_id' = :agent_id)"
 )
+_READABLE_ID: Final = "(SELECT m.id FROM memories m WHERE m.id = p.{} AND {{readable}})"
 _PROPOSAL: Final = (
-    "p.id, p.run_id, p.job_id, p.action, p.confidence, p.reason, p.memory_id, p.target_id, p.result_memory_id,"
-    " p.reviewed_by FROM memory_proposals p WHERE {} = :id AND {}"
+    "p.id, p.run_id, p.job_id, p.action, p.confidence, p.reason, p.memory_id,"
+    f" {_READABLE_ID.format('target_id')}, {_READABLE_ID.format('result_memory_id')}, p.reviewed_by"
+    " FROM memory_proposals p CROSS JOIN memories m ON m.id = p.memory_id AND {readable}"
 )
+"""Only what was decided because of a memory that the caller may read, with the ids of such memories."""
 _ROLES: Final = (
     ("p.memory_id", "1 = 1"),
     ("p.target_id", "p.memory_id <> :id"),
@@ -58,7 +62,8 @@ _ROLES: Final = (
 
 def _decisions(time: str, event: str, also: str) -> str:
     return " UNION ALL ".join(
-        f"SELECT p.{time}, {event}, p.seq, {_PROPOSAL.format(column, f'{once} AND {also}')}" for column, once in _ROLES
+        f"SELECT p.{time}, {event}, p.seq, {_PROPOSAL} WHERE {column} = :id AND {once} AND {also}"
+        for column, once in _ROLES
     )
 
 
@@ -166,9 +171,14 @@ def exported(snapshot: Snapshot, asked: Asked[AgentFields]) -> TimelineReply:
 def _collected(snapshot: Snapshot, caller: Caller, limit: int, offset: int, *, newest_first: bool) -> TimelineReply:
     named, read = caller.path["id"], caller.read
     if is_readable(snapshot, named, read):
-        values = {"id": named, "agent_id": caller.agent_id}
+        policy, bindings = readable_in_any_scope(snapshot, read)
+        values = {**bindings, "id": named, "agent_id": caller.agent_id}
         events, more = _page(
-            OF_MEMORY, lambda sql: snapshot.rows(sql, values), limit, offset, newest_first=newest_first
+            OF_MEMORY,
+            lambda sql: snapshot.rows(sql.replace("{readable}", policy), values),
+            limit,
+            offset,
+            newest_first=newest_first,
         )
         return TimelineReply("memory", named, events, more)
     graph = OwnGraph(snapshot, read)

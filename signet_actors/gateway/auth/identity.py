@@ -140,6 +140,15 @@ class Authenticator:
             return LOCAL
         raise Unauthorized
 
+    async def still_accepts(self, identity: Identity) -> bool:
+        """Return whether the token by which the caller is known is still valid; True for one without a token."""
+        if not identity.id or identity is OWNER:
+            return True
+        claims = identity.claims
+        if claims is not None and claims.exp * 1000 <= self._clock.wall_ms():
+            return False
+        return await self.tokens.find(identity.id, "api_key" if claims is None else "token") is not None
+
     async def _bearer(self, header: bytes) -> Identity:
         """Return whom the header names. Raises Unauthorized with the documented text."""
         parts = header.decode("latin-1").split(" ")

@@ -10,17 +10,25 @@ Source: https://html.spec.whatwg.org/multipage/server-sent-events.html; docs/com
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from signet_actors.domain.permissions import Role
 from signet_actors.errors import Busy
+from signet_actors.gateway.auth.identity import Identity
 
 MAX_STREAMS: Final = 16
 """Each holds a connection, and its events cost queries. A browser opens one for all its tabs."""
+MAX_OF_TOKEN: Final = 4
+"""Of these, for a token that is no administrator's."""
+KEPT_STREAMS: Final = 4
+"""Of these, so many are left to administrators and callers without a token."""
 POLL_S: Final = 0.25
 KEEP_ALIVE_S: Final = 15.0
 RETRY_MS: Final = 5000
@@ -67,21 +75,43 @@ class EventStream:
 class EventStreams:
     """The open streams of this process."""
 
-    count: int = 0
+    of_callers: Counter[Identity] = field(default_factory=Counter)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def open(
-        self, pieces: AsyncIterator[bytes], seconds: float, after_response: list[Callable[[bool], None]]
-    ) -> EventStream:
-        """Return a stream, which counts until its response is over. Raises Busy if too many are open."""
+    @property
+    def count(self) -> int:
+        return self.of_callers.total()
+
+    def check(self, caller: Identity) -> None:
+        """Raise Busy if too many are open for another one of the caller."""
+        if not _is_administrator(caller):
+            others = sum(count for each, count in self.of_callers.items() if not _is_administrator(each))
+            if self.of_callers[caller] >= MAX_OF_TOKEN or others >= MAX_STREAMS - KEPT_STREAMS:
+                raise Busy(
+                    f"{MAX_OF_TOKEN} streams of this token are open, or too many others", retry_after_ms=RETRY_MS
+                )
         if self.count >= MAX_STREAMS:
             raise Busy(f"{MAX_STREAMS} streams are open", retry_after_ms=RETRY_MS)
-        self.count += 1
-        after_response.append(self._closed)
+
+    def open(
+        self,
+        caller: Identity,
+        pieces: AsyncIterator[bytes],
+        seconds: float,
+        after_response: list[Callable[[bool], None]],
+    ) -> EventStream:
+        """Return a stream, which counts until its response is over. Raises Busy if too many are open."""
+        self.check(caller)
+        self.of_callers[caller] += 1
+        after_response.append(partial(self._closed, caller))
         return EventStream(pieces, seconds, self.stopped)
 
-    def _closed(self, _is_sent: bool) -> None:
-        self.count -= 1
+    def _closed(self, caller: Identity, _is_sent: bool) -> None:
+        self.of_callers -= Counter((caller,))
+
+
+def _is_administrator(caller: Identity) -> bool:
+    return caller.role is None or caller.role is Role.ADMIN
 
 
 def state_of(file: Path) -> FileState:

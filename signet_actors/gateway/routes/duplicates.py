@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
+from signet_actors.errors import Busy
 from signet_actors.features.duplicates.api import (
     DEDUPLICATE,
     CompareVectors,
@@ -26,12 +27,28 @@ from signet_actors.gateway.http.route import Call, Handler, HttpResponse
 from signet_actors.gateway.routes.repairs import gated
 from signet_actors.operations.operation import Operation
 
-COMPARING_NS: Final = 15_000_000_000
-"""A request compares memories for so long; the next one goes on where it ended."""
+COMPARING: Final = 0.4
+"""The part of ``gateway.requestTimeoutMs`` in which a request compares memories; the next one goes on there."""
+MERGING: Final = 0.8
+"""The part of it after which no further pair is merged."""
+_RETRY_MS: Final = 5000
 
 
 async def deduplicate(call: Call[DeduplicateRequest]) -> HttpResponse:
-    """Merge the pairs that are found, each in a transaction of its own; with ``dryRun`` only list them."""
+    """Merge the pairs that are found, each in a transaction of its own; with ``dryRun`` only list them.
+
+    One request at a time, because each keeps a searcher busy. Raises Busy for another one.
+    """
+    if call.state.compares_duplicates:
+        raise Busy("Another request compares memories", retry_after_ms=_RETRY_MS)
+    call.state.compares_duplicates = True
+    try:
+        return await _deduplicate(call)
+    finally:
+        call.state.compares_duplicates = False
+
+
+async def _deduplicate(call: Call[DeduplicateRequest]) -> HttpResponse:
     request = call.request
     if not request.dry_run:
         call.refuse_if_frozen()
@@ -41,11 +58,16 @@ async def deduplicate(call: Call[DeduplicateRequest]) -> HttpResponse:
     if request.dry_run:
         done = pairs
     else:
+        until_ns = _until_ns(call, MERGING)
         for found in pairs:
+            if call.state.clock.monotonic_ns() >= until_ns:
+                compared, complete = None, False
+                break
             merge = MergePair(found, call.agent_id, call.principal, planned=len(pairs), first=not done)
             if (await call.ask_writer_unkeyed(merge)).read(PairMerged).merged:
                 done.append(found)
-        await call.ask_writer_unkeyed(NoteCompared(call.agent_id, compared))
+        if compared is not None:
+            await call.ask_writer_unkeyed(NoteCompared(call.agent_id, compared))
     count = len(done)
     verb = "would be merged" if request.dry_run else "were merged"
     message = f"{count} memories {verb} into others that say the same"
@@ -64,11 +86,15 @@ async def deduplicate(call: Call[DeduplicateRequest]) -> HttpResponse:
     )
 
 
-async def _find(call: Call[DeduplicateRequest]) -> tuple[list[FoundPair], int, bool]:
+def _until_ns(call: Call[DeduplicateRequest], part: float) -> int:
+    return call.began_ns + int(part * call.state.config.gateway.request_timeout_ms) * 1_000_000
+
+
+async def _find(call: Call[DeduplicateRequest]) -> tuple[list[FoundPair], int | None, bool]:
     """Return the pairs, the last vector that was compared, and whether all were compared."""
     repair = call.state.config.memory.pipeline_v2.repair
     clock, limit = call.state.clock, call.request.limit or repair.dedup_batch_size
-    until_ns = clock.monotonic_ns() + COMPARING_NS
+    until_ns = _until_ns(call, COMPARING)
     exact = (await call.ask_searcher(FindExact(call.agent_id, limit))).read(FoundDuplicates)
     pairs, merged = list(exact.pairs), tuple(exact.merged)
     compared, done = (0 if call.request.again else exact.compared), False

@@ -18,7 +18,15 @@ from signet_actors.gateway.http.event_streams import KEEP_ALIVE, event, writes_o
 from signet_actors.gateway.http.route import Call, Handler, HttpResponse
 from signet_actors.operations.operation import Operation
 from signet_actors.runtime.logging.configuration import log_path
-from signet_actors.runtime.logging.log_files import LEVELS, LogFilter, LogFollower, log_entry, log_files, read_backwards
+from signet_actors.runtime.logging.log_files import (
+    LEVELS,
+    LogFilter,
+    LogFollower,
+    log_entry,
+    log_files,
+    read_backwards,
+    size_of,
+)
 
 MAX_READ_BYTES: Final = 16 * 1024 * 1024
 MAX_PIECE_BYTES: Final = 64 * 1024
@@ -34,16 +42,28 @@ async def list_logs(call: Call[logs.ListLogsRequest]) -> HttpResponse:
 
 async def follow_logs(call: Call[logs.FollowLogsRequest]) -> HttpResponse:
     """Return a stream of new lines. Raises Busy."""
+    call.state.streams.check(call.identity)
     follower = await asyncio.to_thread(LogFollower, Workspace(call.state.workspace).log_dir)
-    pieces = _new_lines(call, follower, _filter(call.request))
-    return HttpResponse(call.state.streams.open(pieces, call.request.seconds, call.after_response))
+    return _stream(call, _new_lines(call, follower, _filter(call.request)), call.request.seconds)
 
 
 async def follow_changes(call: Call[changes.ChangesRequest]) -> HttpResponse:
     """Return a stream of changes. Raises Busy, or a SignetError if no searcher can be asked."""
+    call.state.streams.check(call.identity)
     found = await _changes(call, None)
-    pieces = _new_changes(call, found.seq)
-    return HttpResponse(call.state.streams.open(pieces, call.request.seconds, call.after_response))
+    return _stream(call, _new_changes(call, found.seq), call.request.seconds)
+
+
+def _stream(call: Call[Any], pieces: AsyncIterator[bytes], seconds: float) -> HttpResponse:
+    """Return a stream of the pieces, which ends when the token of the caller is not valid any more. Raises Busy."""
+
+    async def accepted() -> AsyncIterator[bytes]:
+        async for piece in pieces:
+            if not await call.state.authenticator.still_accepts(call.identity):
+                return
+            yield piece
+
+    return HttpResponse(call.state.streams.open(call.identity, accepted(), seconds, call.after_response))
 
 
 def _filter(request: logs.LogFields) -> LogFilter:
@@ -55,14 +75,14 @@ def _filter(request: logs.LogFields) -> LogFilter:
 
 def _newest(directory: Path, wanted: LogFilter, limit: int) -> logs.ListLogsReply:
     found: list[logs.LogRecord] = []
-    left = MAX_READ_BYTES
-    for line in read_backwards(log_files(directory), {}, MAX_READ_BYTES):
-        left -= len(line) + 1
+    files = log_files(directory)
+    is_whole = sum(map(size_of, files)) <= MAX_READ_BYTES
+    for line in read_backwards(files, {}, MAX_READ_BYTES):
         if wanted.matches(line):
             found.append(_record(line))
             if len(found) == limit:
                 break
-    return logs.ListLogsReply(found, len(found), left > 0)
+    return logs.ListLogsReply(found, len(found), is_whole or len(found) == limit)
 
 
 def _record(line: bytes) -> logs.LogRecord:

@@ -82,6 +82,14 @@ def log_files(directory: Path) -> list[Path]:
     return [file for _, _, file in sorted(dated)]
 
 
+def size_of(file: Path) -> int:
+    """Return the bytes of the file, 0 if it is gone."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
 def read_backwards(
     files: list[Path], limits: dict[tuple[int, int], int], most_bytes: int = sys.maxsize
 ) -> Iterator[bytes]:
@@ -97,22 +105,29 @@ def read_backwards(
         try:
             status = os.fstat(descriptor)
             position = limits.get((status.st_dev, status.st_ino), status.st_size)
-            rest = b""
+            rest: list[bytes] = []
             while position > 0:
                 if most_bytes <= 0:
                     return
                 size = min(BLOCK_BYTES, position)
                 position, most_bytes = position - size, most_bytes - size
-                block = os.pread(descriptor, size, position) + rest
-                rest, *whole = block.split(b"\n")
-                yield from reversed(whole)
-            yield rest
+                first, *whole = os.pread(descriptor, size, position).split(b"\n")
+                if whole:
+                    rest.append(whole.pop())
+                    yield b"".join(reversed(rest))
+                    yield from reversed(whole)
+                    rest = []
+                rest.append(first)
+            yield b"".join(reversed(rest))
         finally:
             os.close(descriptor)
 
 
 class LogFollower:
-    """A reader of the new lines in all log files, known by inode: a renamed one continues at its offset."""
+    """A reader of the new lines in all log files, known by inode: a renamed one continues at its offset.
+
+    It begins with the line that is not finished yet, or behind what is there of a line longer than ``BLOCK_BYTES``.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -121,7 +136,7 @@ class LogFollower:
             with contextlib.suppress(FileNotFoundError):
                 status = file.stat()
                 key = status.st_dev, status.st_ino
-                unfinished = next(read_backwards([file], {key: status.st_size}), b"")
+                unfinished = next(read_backwards([file], {key: status.st_size}, BLOCK_BYTES), b"")
                 self._read[key] = status.st_size - len(unfinished)
 
     def offsets(self) -> dict[tuple[int, int], int]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from signet_actors.domain.dated_sections import SUMMARY_TYPE
 from signet_actors.features.duplicates.api import CompareVectors, FoundDuplicates, FoundPair
-from signet_actors.features.duplicates.reads import UNMERGED, candidates, found_pair
+from signet_actors.features.duplicates.reads import UNMERGED, candidates, found_pair, was_merged
 from signet_actors.features.duplicates.rules import kept_and_merged
 from signet_actors.protocol.message import Answered
 from signet_actors.searcher.columns import Mask
@@ -93,6 +93,6 @@ def _pair(snapshot: Snapshot, query: CompareVectors, seq: int, hits: VectorHits 
     for other, cosine in near.items():
         if seq in rows and other in rows:
             chosen = kept_and_merged(rows[seq], rows[other])
-            if chosen is not None:
+            if chosen is not None and not was_merged(snapshot, chosen[0].id, chosen[1].id):
                 return found_pair(*chosen, cosine), chosen[1].seq
     return None
