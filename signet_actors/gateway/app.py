@@ -96,11 +96,7 @@ _TRACE = TRACE_HEADER.encode()
 
 
 def _described(answer: EncodedResponse) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the headers of the body; a 304 has none, and says nothing of the one that the client has. No stream has a
-    length.
-
-    Source: RFC 9110, section 15.4.5.
-    """
+    """Return the headers of the body: none of a 304 (RFC 9110, section 15.4.5), no length of a stream."""
     if answer.status == 304:
         return ()
     kind = (b"content-type", answer.media_type.encode())
