@@ -306,6 +306,14 @@ class UnusableAnswer(SignetError):
     """The model's answer was not usable, or the decider did not answer; another attempt may succeed."""
 
 
+class NoDecision(UnusableAnswer):
+    """The decider did not decide on a fact. ``timed_out``: no answer came in time; else it was not usable."""
+
+    def __init__(self, detail: str, *, timed_out: bool) -> None:
+        super().__init__(detail)
+        self.timed_out = timed_out
+
+
 class ActorExit(SignetError):
     """The actor must exit; ``exit_code`` tells the supervisor whether a restart can help."""
 

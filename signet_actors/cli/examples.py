@@ -120,6 +120,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "backup": ("signet backup --to /media/usb/", "signet backup --prune --keep 3"),
     "restore": ("signet restore latest",),
     "doctor": ("signet doctor", "signet doctor --deep"),
+    "analytics": ("signet analytics", "signet analytics errors"),
     "repair": ("signet repair", "signet repair check-fts"),
     "audit": ("signet audit --kind denied --since yesterday", "signet audit --verify"),
     "bench": ("signet bench quick",),

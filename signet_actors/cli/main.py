@@ -64,6 +64,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("logout", "tokens", "logout", "Remove the token that is stored for the daemon at URL."),
     ("logs", "logs", "logs", "Show the daemon's log, or follow it."),
     ("config", "config", "config", "Show, check or change the configuration."),
+    ("analytics", "analytics", "analytics", "Show what the daemon did: usage, actors, errors or latency."),
     ("repair", "repair", "repair", "List what repairs would do, or run one."),
     ("retention", "duties", "retention", "Run the periodic clean-up now."),
     ("backup", "backup_commands", "backup", "Back up the database while the daemon runs."),
@@ -115,7 +116,10 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Team", ("token", "login", "logout", "audit")),
     (
         "Advanced",
-        ("providers", "pipeline", "review", "synthesis", "retention", "repair", "call", "bench", "eval", "completion"),
+        (
+            *("providers", "pipeline", "review", "synthesis", "retention", "repair", "analytics", "call", "bench"),
+            *("eval", "completion"),
+        ),
     ),
 )
 """The headings of ``signet --help``, and the commands below each."""

@@ -27,7 +27,7 @@ from signet_actors.domain.extraction.proposals import (
     propose_add,
     with_semantic,
 )
-from signet_actors.errors import ProviderError
+from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.protocol.decider import Decide, Decided
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.searcher import FindCandidates
@@ -57,6 +57,7 @@ class FactDecider:
             return Decided(propose_add(asked.fact))
         prompt = decision_prompt(asked.fact, candidates, self._actor.rng)
         warnings: list[str] = []
+        timed_out = False
         for calls in range(1, _MAX_CALLS + 1):
             began_ns = self._actor.clock.monotonic_ns()
             try:
@@ -66,7 +67,9 @@ class FactDecider:
                 if not (error.costs_attempt and self._model.healthy_since(began_ns)):
                     raise
                 warnings.append(f"Decision failed: {error.detail}")
+                timed_out = error.kind is ProviderErrorKind.TIMEOUT
                 continue
+            timed_out = False
             decision = parse_decision(answer.text, asked.fact, candidates)
             if decision.parsed and (decision.proposal is not None or calls == _MAX_CALLS):
                 proposal = decision.proposal
@@ -78,7 +81,7 @@ class FactDecider:
                     proposal = None if proposal is None else masked_proposal(proposal)
                 return Decided(proposal, warned, shown, calls)
             warnings += decision.warnings
-        return Decided(None, tuple(warnings), shown, _MAX_CALLS, failed=True)
+        return Decided(None, tuple(warnings), shown, _MAX_CALLS, failed=True, timed_out=timed_out)
 
     @property
     def _extraction(self) -> ExtractionConfig:

@@ -19,6 +19,7 @@ CONFIRM_AFTER_MS = HOUR_MS
 
 
 CHECKPOINT_WINDOW = "continuity.retentionDays"
+TELEMETRY_WINDOW = "telemetry.retentionDays"
 
 
 class Step(NamedTuple):
@@ -47,6 +48,7 @@ STEPS = (
     Step("transcripts", "transcript_retention_ms"),
     Step("session_checkpoints", CHECKPOINT_WINDOW),
     Step("audit_log", "audit_retention_ms"),
+    Step("telemetry_events", TELEMETRY_WINDOW),
 )
 """The mandatory order. References to a tombstone go before the tombstone, and runs before the history that explains
 them.

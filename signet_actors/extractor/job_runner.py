@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from signet_actors.config.schema import Config
 from signet_actors.domain.jobs import PoisonJobs
 from signet_actors.errors import ErrorCode, ProviderError, SignetError
+from signet_actors.features.analytics.rules import job_error
 from signet_actors.operations.pipeline import JobRunnerReport
 from signet_actors.protocol.leases import FailJob, LeasedJob, LeaseJobs, RenewLease
 from signet_actors.protocol.message import Request
@@ -284,12 +285,12 @@ class JobRunner:
             raise
         except ProviderError as error:
             if error.costs_attempt and self._kind.healthy_since(run.began_ns):
-                await self._fail(job, error.detail)
+                await self._fail(job, error.detail, job_error(self._kind.name, error))
             else:
-                await self._give_back(job, error.detail)
+                await self._give_back(job, error.detail, job_error(self._kind.name, error))
         except SignetError as error:
             log.warning("job_failed", reason=error.detail)
-            await self._fail(job, error.detail)
+            await self._fail(job, error.detail, job_error(self._kind.name, error))
         except Exception as error:
             log.exception("job_crashed")
             await self._fail(job, f"the job crashed with {type(error).__name__}")
@@ -319,14 +320,14 @@ class JobRunner:
             else:
                 lost_at_ns = self._actor.clock.monotonic_ns() + lease_ms * 1_000_000
 
-    async def _fail(self, job: LeasedJob, reason: str) -> None:
-        if await self._report_end(FailJob(job.id, job.lease_id, reason), job):
+    async def _fail(self, job: LeasedJob, reason: str, code: str | None = None) -> None:
+        if await self._report_end(FailJob(job.id, job.lease_id, reason, code), job):
             self.failed += 1
 
-    async def _give_back(self, job: LeasedJob, reason: str) -> None:
+    async def _give_back(self, job: LeasedJob, reason: str, code: str | None = None) -> None:
         """Give the attempt back; the writer delays the job, longer each time, behind others of its kind."""
         self._log.info("attempt_returned", job=job.id, reason=reason)
-        if await self._report_end(ReleaseJobs((HeldLease(job.id, job.lease_id),), reason), job):
+        if await self._report_end(ReleaseJobs((HeldLease(job.id, job.lease_id),), reason, code), job):
             self.returned += 1
 
     async def _report_end(self, request: Request[object], job: LeasedJob) -> bool:

@@ -6,6 +6,7 @@ from typing import Final
 
 FEATURES: Final = (
     "aggregate_recall",
+    "analytics",
     "audit",
     "auth_tokens",
     "changes",
@@ -28,6 +29,7 @@ FEATURES: Final = (
     "session_scores",
     "session_summaries",
     "skills",
+    "telemetry",
     "timeline",
 )
 """The folders of this package."""

@@ -182,7 +182,9 @@ class Gateway:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(
                 asyncio.gather(
-                    state.ledger.stop(), state.searches.stop(), state.checkpoints.stop(), state.audit.stop()
+                    *(state.ledger.stop(), state.searches.stop(), state.checkpoints.stop(), state.audit.stop()),
+                    state.usage.stop(),
+                    state.telemetry.stop(),
                 ),
                 LAST_FLUSH_S,
             )

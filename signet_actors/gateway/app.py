@@ -45,11 +45,19 @@ from signet_actors.gateway.auth.request_guard import (
 )
 from signet_actors.gateway.http.after_response import AfterResponse, mark_unsent
 from signet_actors.gateway.http.event_streams import EventStream
-from signet_actors.gateway.http.request_parts import decoded_headers, is_clean_path, is_observed, read_body, read_query
+from signet_actors.gateway.http.request_parts import (
+    decoded_headers,
+    header,
+    is_clean_path,
+    is_observed,
+    read_body,
+    read_query,
+)
 from signet_actors.gateway.http.request_texts import MAX_PRINCIPAL_CHARS
 from signet_actors.gateway.http.responses import (
     EncodedResponse,
     ResponseCache,
+    described,
     encode_response,
     error_response,
     internal_problem,
@@ -95,14 +103,6 @@ _NO_STORE = (b"cache-control", b"no-store")
 _TRACE = TRACE_HEADER.encode()
 
 
-def _described(answer: EncodedResponse) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the headers of the body: none of a 304 (RFC 9110, section 15.4.5), no length of a stream."""
-    if answer.status == 304:
-        return ()
-    kind = (b"content-type", answer.media_type.encode())
-    return (kind,) if answer.events is not None else (kind, (b"content-length", b"%d" % len(answer.body)))
-
-
 class RequestContext:
     """What the application knows about a request besides its scope.
 
@@ -142,7 +142,7 @@ class RequestContext:
         """Return the context of a request that the handler of ``outer`` makes. It is not written."""
         context = cls(outer.trace_id, {}, outer._send)
         context.path, context.route = route.path, route
-        context.wait_disconnected = outer.wait_disconnected
+        context.wait_disconnected, context.peer = outer.wait_disconnected, outer.peer
         context.identity = outer.identity
         return context
 
@@ -150,7 +150,7 @@ class RequestContext:
         """Send the response, in one write if our own server runs the application and it is no stream."""
         sync_point("gateway.before_response")
         headers = [
-            *_described(answer),
+            *described(answer),
             *SECURITY_HEADERS,
             (_TRACE, self.trace_id.encode()),
         ]
@@ -502,6 +502,8 @@ class Application:
             return
         counters = self.state.counters
         self.state.request_metrics.observe(context.path, method, status, took_ns, context.code)
+        actor = (context.identity and context.identity.name) or header(context.peer[2], b"x-signet-actor")
+        self.state.usage.observe(context.route.operation if context.route else None, actor, status, took_ns)
         if status >= 500:
             counters.server_errors += 1
         elif status >= 400:

@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 
 from signet_actors.config.embedding_models import second_space
 from signet_actors.domain.query_words import MAX_QUERY_CHARS, dense_query
-from signet_actors.errors import SignetError
+from signet_actors.errors import ProviderError, ProviderErrorKind, SignetError
+from signet_actors.features.analytics.rules import embedding_error
 from signet_actors.gateway.common_words import UNKNOWN_VERSION
 from signet_actors.gateway.encoder_thread import ENCODER_THREAD
 from signet_actors.gateway.ingest import INLINE_CHARS, raw_frame
@@ -106,8 +107,15 @@ async def query_vector(
                 asyncio.to_thread(encode_query, embedder, content_words), timeout=within_s
             )
     except (SignetError, TimeoutError, OSError, ValueError, RuntimeError) as error:
+        state.usage.note_error(embedding_error(timed_out=_timed_out(error)))
         state.log.warning("query_embedding_failed", model=embedder.model, error=type(error).__name__, trace=trace_id)
         return QueryVector(None, None, known.version)
     if not vector.any():
         return QueryVector(None, None, known.version)
     return QueryVector(embedder.model, raw_frame(vector), known.version, words)
+
+
+def _timed_out(error: Exception) -> bool:
+    return isinstance(error, TimeoutError) or (
+        isinstance(error, ProviderError) and error.kind is ProviderErrorKind.TIMEOUT
+    )

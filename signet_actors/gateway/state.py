@@ -36,7 +36,9 @@ from signet_actors.gateway.skipped_transcripts import SkippedTranscripts
 from signet_actors.gateway.status.readiness import Readiness, readiness
 from signet_actors.gateway.status.replies import StatusRequests
 from signet_actors.gateway.status.request_metrics import RequestMetrics
+from signet_actors.gateway.status.usage import Usage
 from signet_actors.gateway.synthesis.synthesis import Synthesis
+from signet_actors.gateway.telemetry import Telemetry
 from signet_actors.gateway.transcript_readers import TranscriptReaders
 from signet_actors.protocol.control import UP
 from signet_actors.providers.embedding import Embedder
@@ -111,6 +113,8 @@ class GatewayState:
     supervisor_silent_ms: Callable[[], int] = lambda: 0
     counters: RequestCounters = field(default_factory=RequestCounters)
     request_metrics: RequestMetrics = field(default_factory=RequestMetrics)
+    telemetry: Telemetry = field(init=False)
+    usage: Usage = field(init=False)
     status_requests: StatusRequests = field(init=False)
     access_counts: AccessCounts = field(init=False)
     audit: AuditEvents = field(init=False)
@@ -158,6 +162,15 @@ class GatewayState:
         self.status_requests = StatusRequests(self.bus, self.clock)
         self.access_counts = AccessCounts(self.bus)
         self.audit = AuditEvents(self.bus, self.clock, self.log, lambda: new_id(self.clock, self.rng))
+        self.telemetry = Telemetry(
+            self.bus, self.clock, lambda: new_id(self.clock, self.rng), lambda: self.config.memory.pipeline_v2
+        )
+        self.usage = Usage(
+            *(self.bus, self.clock, self.log, lambda: new_id(self.clock, self.rng)),
+            self.request_metrics,
+            lambda name: self.redactor.clean(name)[0],
+            self.telemetry,
+        )
         self.sessions = SessionTable(self.clock, file=Workspace(self.workspace).claims_file)
         self.projects = Projects(self.clock)
         self.authenticator = Authenticator(TokenRegistry(self.bus, self.clock), self.clock)

@@ -43,6 +43,8 @@ SUBJECTS: Final = tuple(
         "operations.synthesis",
         "operations.pipeline",
         "features.diagnostics.api",
+        "features.analytics.api",
+        "features.telemetry.api",
         "features.logs.api",
         "features.pipeline_ids.api",
         "features.classification.api",

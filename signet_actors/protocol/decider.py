@@ -28,7 +28,8 @@ class FactOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
 class Decided(Message, frozen=True, tag="decider.decided"):
     """The proposal for the fact; None if the model's answer was unusable (see ``warnings``).
 
-    ``failed``: the model accepted the prompt and failed at it, as far as one can tell because of the prompt. ``calls``
+    ``failed``: the model accepted the prompt and failed at it, as far as one can tell because of the prompt;
+    ``timed_out``: the last time, because it did not answer in time. ``calls``
     counts the model calls; ``candidate_ids`` are the memories shown to the model. ``echo`` is the reason for which the
     fact was rejected as a repetition of what a recall had returned.
     """
@@ -39,6 +40,7 @@ class Decided(Message, frozen=True, tag="decider.decided"):
     calls: int = 0
     failed: bool = False
     echo: str | None = None
+    timed_out: bool = False
 
 
 class Decide(Request[Decided], frozen=True, tag="decider.decide"):

@@ -89,11 +89,12 @@ class CompleteJob(Request[JobEnded], frozen=True, tag="writer.complete_job"):
 
 
 class FailJob(Request[JobEnded], frozen=True, tag="writer.fail_job"):
-    """The attempt failed, for the reason in ``error``."""
+    """The attempt failed, for the reason in ``error``; ``code`` is that of the analytics, if there is one."""
 
     job_id: str
     lease_id: str
     error: str
+    code: str | None = None
 
 
 class LeasesReaped(Message, frozen=True, tag="writer.leases_reaped"):

@@ -80,10 +80,12 @@ class ReleaseJobs(Request[JobsReleased], frozen=True, tag="writer.release_jobs")
     """Give leased jobs back without spending an attempt, because what they need is unavailable (docs/decisions.md 14).
 
     Each waits longer the more often in a row it was given back, so that an unreliable provider is not called in a loop.
+    ``code``: as of ``FailJob``.
     """
 
     leases: tuple[HeldLease, ...]
     reason: str
+    code: str | None = None
 
 
 class JobsRequeued(Message, frozen=True, tag="writer.jobs_requeued"):
@@ -344,7 +346,7 @@ class RecordUsage(Request[UsageRecorded], frozen=True, tag="writer.record_usage"
     """The actual usage of reserved calls.
 
     ``reserved_tokens`` is what was reserved for them, ``unused_calls`` were never made, ``calls`` were made without a
-    reservation. ``day`` is UTC, ``2026-01-31``.
+    reservation. ``failures`` of all calls failed, and ``took_ms`` is the time of them. ``day`` is UTC, ``2026-01-31``.
     """
 
     provider: str
@@ -356,6 +358,8 @@ class RecordUsage(Request[UsageRecorded], frozen=True, tag="writer.record_usage"
     reserved_tokens: int = 0
     unused_calls: int = 0
     calls: int = 0
+    failures: int = 0
+    took_ms: int = 0
 
 
 SecondVectorCommand = FindUnembedded | StoreSecondVectors

@@ -60,7 +60,7 @@ class ScriptedBudget:
             return BudgetExhausted(self.refuses_for_ms)
         return Reservation(f"day {len(self.reserved)}", tokens)
 
-    async def settle(self, reservation: Reservation, spent: Generated | None) -> None:
+    async def settle(self, reservation: Reservation, spent: Generated | None, **_: float) -> None:
         self.settled.append((reservation, spent))
 
     async def give_back(self, reservation: Reservation) -> None:
@@ -459,7 +459,7 @@ class BrokenBudget(ScriptedBudget):
             raise Unavailable("away")
         return await super().reserve(tokens=tokens)
 
-    async def settle(self, reservation: Reservation, spent: Generated | None) -> None:
+    async def settle(self, reservation: Reservation, spent: Generated | None, **_: float) -> None:
         raise Unavailable("away")
 
 

@@ -22,6 +22,7 @@ from signet_actors.domain.permissions import Role
 from signet_actors.domain.transcripts.turns import Turn, stored_turns
 from signet_actors.domain.written_forms import indexed_beside
 from signet_actors.features.aggregate_recall.api import AnswerSource, SaveAnswer
+from signet_actors.features.analytics.api import EndpointUsage, MinuteFigures, StoreFigures, Totals
 from signet_actors.features.audit.api import AuditEvent, RecordEvents
 from signet_actors.features.auth_tokens.api import RevokeToken, StoredToken, StoreToken
 from signet_actors.features.projection.api import Points, Projection, StoreProjection
@@ -29,6 +30,8 @@ from signet_actors.features.searches.api import ConsideredMemory, RecordSearches
 from signet_actors.features.session_memories.api import FEEDBACK, FeedbackRequest
 from signet_actors.features.session_scores.api import SessionScore, StoreScore
 from signet_actors.features.skills.api import RECORD, SkillInvocationRequest
+from signet_actors.features.telemetry.api import StoreEvents, TelemetryEvent
+from signet_actors.operations.pipeline import LatencyReport
 from signet_actors.operations.structured import read_structured
 from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.memories import ReadScope
@@ -154,7 +157,12 @@ def carry_out(room: PipelineHarness) -> None:
     room.report(third, add("Golden fact of the third"), run_id="undone")
     room.ask(undo_run("undone", people))
     room.ask(ApproveProposal(waiting, people))
-    room.ask(FailJob(failing.id, failing.lease_id, "the model said nothing"))
+    room.ask(FailJob(failing.id, failing.lease_id, "the model said nothing", "EXTRACTION_PARSE_FAIL"))
+    totals = Totals(since="2026-01-01", endpoints={"GET /golden": EndpointUsage(2, 1, 3.5)}, samples={"recall": [900]})
+    figures = {name: LatencyReport(count=1, mean=0.9) for name in ("remember", "recall", "mutate")}
+    minute = MinuteFigures(minute="2026-01-01T00:01:00.000Z", requests=2, errors=1, **figures)
+    room.ask(StoreFigures(totals=totals, minute=minute))
+    room.ask(StoreEvents(events=(TelemetryEvent("2026-01-01T00:01:00.000Z", "memories.recall", {"ms": 1.5}),)))
     for _ in range(3):
         room.ask(FailJob(dying.id, dying.lease_id, "the model said nothing"))
         room.clock.advance(31_000)

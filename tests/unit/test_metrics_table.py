@@ -104,7 +104,10 @@ def test_requests_without_a_route_and_unknown_methods_share_one_label_each() -> 
     figures = RequestMetrics()
     for method in ("GET", "PROPFIND", "SEARCH"):
         figures.observe(None, method, 404, 1, ErrorCode.NOT_FOUND)
-    assert figures.responses == {(UNROUTED, "GET", 4): 1, (UNROUTED, OTHER_METHOD, 4): 2}
+    assert {labels: count for labels, (count, _) in figures.responses.items()} == {
+        (UNROUTED, "GET", 4): 1,
+        (UNROUTED, OTHER_METHOD, 4): 2,
+    }
     assert list(figures.durations) == [UNROUTED]
     assert figures.errors == {ErrorCode.NOT_FOUND: 3}
 

@@ -40,6 +40,7 @@ def test_the_steps_have_the_mandatory_order() -> None:
         "transcripts",
         "session_checkpoints",
         "audit_log",
+        "telemetry_events",
     ]
 
 

@@ -29,7 +29,7 @@ from signet_actors.domain.extraction.gates import PipelineMode
 from signet_actors.domain.extraction.junk_filter import filter_junk
 from signet_actors.domain.extraction.masking import masked_extraction
 from signet_actors.domain.extraction.proposals import Proposal, with_suspicion
-from signet_actors.errors import ErrorCode, ProviderError, ProviderErrorKind, SignetError, UnusableAnswer
+from signet_actors.errors import ErrorCode, NoDecision, ProviderError, ProviderErrorKind, SignetError, UnusableAnswer
 from signet_actors.extractor.job_runner import JobRun, Pause
 from signet_actors.extractor.jobs.model_job import ModelJob
 from signet_actors.extractor.prompts import extraction_prompt
@@ -167,10 +167,10 @@ class Extract(ModelJob):
                 self._pause_for_decider(error)
                 raise ProviderError(ProviderErrorKind.UNAVAILABLE, f"no decision: {error.detail}") from error
             if error.code is ErrorCode.OUTCOME_UNKNOWN:
-                raise UnusableAnswer("the decider accepted a fact but did not reply") from error
+                raise NoDecision("the decider accepted a fact but did not reply", timed_out=True) from error
             raise
         if decided.failed and run.job.attempt < run.job.max_attempts:
-            raise UnusableAnswer(decided.warnings[-1])
+            raise NoDecision(decided.warnings[-1], timed_out=decided.timed_out)
         return decided
 
     def _decision_ms(self) -> int:

@@ -47,6 +47,14 @@ def is_clean_path(raw: bytes) -> bool:
     return all(char >= " " and not "\x7f" <= char <= "\x9f" for char in text)
 
 
+def header(headers: Headers, name: bytes) -> bytes:
+    """Return the value of the header, empty without it."""
+    for key, value in headers:  # four times as fast as next() of a generator, and called for each request
+        if key == name:
+            return value
+    return b""
+
+
 def is_observed(headers: Headers) -> bool:
     """Return True if a person only looks: a read then changes nothing, not even what is counted."""
     return any(name == OBSERVE_HEADER and value.strip().lower() in _SET for name, value in headers)

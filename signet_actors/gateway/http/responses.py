@@ -71,6 +71,18 @@ class EncodedResponse:
     events: EventStream | None = None
 
 
+def described(answer: EncodedResponse) -> tuple[tuple[bytes, bytes], ...]:
+    """Return the headers of the body; a 304 has none, and says nothing of the one that the client has. No stream has a
+    length.
+
+    Source: RFC 9110, section 15.4.5.
+    """
+    if answer.status == 304:
+        return ()
+    kind = (b"content-type", answer.media_type.encode())
+    return (kind,) if answer.events is not None else (kind, (b"content-length", b"%d" % len(answer.body)))
+
+
 def encode_response(reply: HttpResponse, warnings: Sequence[str] = ()) -> EncodedResponse:
     """Encode the reply with its ``warnings``; add Retry-After to a 503.
 

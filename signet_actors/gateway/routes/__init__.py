@@ -15,6 +15,7 @@ from signet_actors.features.session_summaries.api import EXPAND
 from signet_actors.gateway.features import answer
 from signet_actors.gateway.http.route import Handler, Route, serve
 from signet_actors.gateway.routes import (
+    analytics,
     auth,
     checkpoints,
     diagnostics,
@@ -31,6 +32,7 @@ from signet_actors.operations.operation import Operation
 from signet_actors.operations.registry import SUBJECTS
 
 HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {
+    **analytics.HANDLERS,
     **auth.HANDLERS,
     **checkpoints.HANDLERS,
     **diagnostics.HANDLERS,

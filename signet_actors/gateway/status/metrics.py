@@ -326,7 +326,7 @@ class _SnapshotCollector(Collector):
             "signet_http_requests_total",
             [
                 ((route, method, f"{hundreds}xx"), count)
-                for (route, method, hundreds), count in requests.responses.items()
+                for (route, method, hundreds), (count, _) in requests.responses.items()
             ],
         )
         yield _histograms("signet_http_request_duration_seconds", requests.durations)

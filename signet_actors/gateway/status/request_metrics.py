@@ -24,7 +24,8 @@ class RequestMetrics:
     __slots__ = ("durations", "errors", "responses")
 
     def __init__(self) -> None:
-        self.responses: dict[tuple[str, str, int], int] = {}
+        self.responses: dict[tuple[str, str, int], tuple[int, int]] = {}
+        """Number of responses, and the nanoseconds of all of them."""
         self.durations: dict[str, Histogram] = {}
         self.errors: dict[ErrorCode, int] = {}
 
@@ -32,7 +33,8 @@ class RequestMetrics:
         """Record one response, with ``code`` if it is an error."""
         route = template or UNROUTED
         key = (route, method if method in _METHODS else OTHER_METHOD, status // 100)
-        self.responses[key] = self.responses.get(key, 0) + 1
+        count, sum_ns = self.responses.get(key, (0, 0))
+        self.responses[key] = (count + 1, sum_ns + took_ns)
         histogram = self.durations.get(route)
         if histogram is None:
             histogram = self.durations[route] = Histogram()

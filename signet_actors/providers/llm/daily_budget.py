@@ -61,10 +61,13 @@ class DailyBudget:
             return Reservation(reserved.day, tokens)
         return BudgetExhausted(min(_RECHECK_MS, _DAY_MS - self._clock.wall_ms() % _DAY_MS))
 
-    async def settle(self, reservation: Reservation, spent: Generated | None) -> None:
+    async def settle(
+        self, reservation: Reservation, spent: Generated | None, *, failed: bool = False, took_ms: int = 0
+    ) -> None:
         took = spent or Generated("", 0, 0)
         cost = took.cost_microusd or 0
         used = {"tokens_in": took.tokens_in, "tokens_out": took.tokens_out, "cost_microusd": cost}
+        used |= {"failures": int(failed), "took_ms": took_ms}
         if self._limited:
             await self._record(reservation.day, **used, reserved_tokens=reservation.tokens)
             return

@@ -94,7 +94,9 @@ class Budget(Protocol):
     async def reserve(self, *, tokens: int) -> Reservation | BudgetExhausted:
         """Reserve one call and ``tokens``, all or nothing. May raise ``SignetError``; then no call may be made."""
 
-    async def settle(self, reservation: Reservation, spent: Generated | None) -> None:
+    async def settle(
+        self, reservation: Reservation, spent: Generated | None, *, failed: bool = False, took_ms: int = 0
+    ) -> None:
         """Replace the reservation by the actual usage; ``spent`` is None if the call certainly used nothing.
 
         May raise ``SignetError``; then the reservation stays counted.
@@ -327,11 +329,13 @@ class GuardedProvider:
         spent: Generated | None = estimate  # a call that timed out, broke off or was cancelled may be charged
         self._calls += 1
         self._in_flight += 1
+        began_ms, failed = self._now_ms(), True
         try:
             async with asyncio.timeout((ask.timeout_ms + _CLEANUP_MS) / 1000):
                 answer = spent = await self._inner.generate(
                     ask.prompt, timeout_ms=ask.timeout_ms, max_tokens=ask.max_tokens, answer=ask.answer
                 )
+            failed = False
             self._breaker.succeeded(permit)
         except ProviderError as error:
             if _cost_nothing(error):
@@ -349,7 +353,8 @@ class GuardedProvider:
         finally:
             self._in_flight -= 1
             if self._budget is not None and reservation is not None:
-                await self._settle(self._budget.settle(reservation, spent))
+                took_ms = max(0, self._now_ms() - began_ms)
+                await self._settle(self._budget.settle(reservation, spent, failed=failed, took_ms=took_ms))
         self._ring.record(CallOutcome.SUCCESS)
         self._tokens_in += answer.tokens_in
         self._tokens_out += answer.tokens_out

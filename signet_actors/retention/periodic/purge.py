@@ -38,9 +38,11 @@ RETRY_MIN_MS, RETRY_MAX_MS = 5_000, 300_000
 
 
 def window_ms(config: Config, step: rules.Step) -> int:
-    """Return the age limit of the step: a key of ``retention``, or that of session checkpoints."""
+    """Return the age limit of the step: a key of ``retention``, or that of session checkpoints or of telemetry."""
     if step.window == rules.CHECKPOINT_WINDOW:
         return config.memory.pipeline_v2.continuity.retention_days * rules.DAY_MS
+    if step.window == rules.TELEMETRY_WINDOW:
+        return config.memory.pipeline_v2.telemetry.retention_days * rules.DAY_MS
     window: int = getattr(config.retention, step.window)
     return window
 

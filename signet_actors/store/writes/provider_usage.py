@@ -21,12 +21,14 @@ _RESERVE: Final = (
     " tokens_reserved = provider_usage.tokens_reserved + excluded.tokens_reserved"
 )
 _RECORD: Final = (
-    "INSERT INTO provider_usage (day, provider, model, calls, tokens_in, tokens_out, cost_microusd)"
-    " VALUES (:day, :provider, :model, :calls, :tokens_in, :tokens_out, :cost_microusd)"
+    "INSERT INTO provider_usage"
+    " (day, provider, model, calls, tokens_in, tokens_out, cost_microusd, failures, took_ms)"
+    " VALUES (:day, :provider, :model, :calls, :tokens_in, :tokens_out, :cost_microusd, :failures, :took_ms)"
     " ON CONFLICT (day, provider, model) DO UPDATE SET"
     " tokens_in = provider_usage.tokens_in + excluded.tokens_in,"
     " tokens_out = provider_usage.tokens_out + excluded.tokens_out,"
     " cost_microusd = provider_usage.cost_microusd + excluded.cost_microusd,"
+    " failures = provider_usage.failures + excluded.failures, took_ms = provider_usage.took_ms + excluded.took_ms,"
     " tokens_reserved = CASE WHEN provider_usage.tokens_reserved > :reserved_tokens"
     " THEN provider_usage.tokens_reserved - :reserved_tokens ELSE 0 END,"
     " calls = CASE WHEN provider_usage.calls + excluded.calls > :unused_calls"

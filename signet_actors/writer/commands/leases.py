@@ -26,6 +26,7 @@ from signet_actors.domain.jobs import (
 )
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
+from signet_actors.features.analytics.writes import note_job_error
 from signet_actors.protocol.leases import (
     CompleteJob,
     FailJob,
@@ -159,6 +160,7 @@ def fail(context: CommandContext, command: FailJob) -> JobEnded:
         releases=0,
         waits_ms=retry_delay_ms(job.attempts, context.rng.random()),
     )
+    note_job_error(context, command.code, job.memory_id)
     jobs.on_job_end(context, job.kind, job.memory_id, job.leased_hash, state)
     return JobEnded(state)
 
@@ -184,6 +186,7 @@ def release(context: CommandContext, command: ReleaseJobs) -> JobsReleased:
             releases=job.releases + 1,
             waits_ms=release_delay_ms(job.releases + 1, context.rng.random()),
         )
+        note_job_error(context, command.code, job.memory_id)
     return JobsReleased(len(command.leases) - lost, lost)
 
 

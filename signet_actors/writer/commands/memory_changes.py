@@ -24,6 +24,7 @@ from signet_actors.domain.timestamps import iso
 from signet_actors.domain.written_forms import INDEXED_CHARS, indexed_beside
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.features.aggregate_recall import writes as answer_rows
+from signet_actors.features.analytics import writes as analytics
 from signet_actors.features.searches import writes as searches
 from signet_actors.features.session_memories import writes as session_memories
 from signet_actors.features.session_scores import writes as scores
@@ -318,6 +319,7 @@ def remove_row(context: CommandContext, seq: int, memory_id: str, tags: str) -> 
     scores.forget_quotes(context.tx, memory_id)
     session_memories.forget(context.tx, memory_id)
     searches.forget(context.tx, memory_id)
+    analytics.forget(context.tx, memory_id)
     summary_rows.forget(context.tx, memory_id)
 
 

@@ -16,6 +16,7 @@ from signet_actors.features.checkpoints import writes as checkpoints
 from signet_actors.features.searches import writes as searches
 from signet_actors.features.session_memories import writes as session_memories
 from signet_actors.features.session_scores import writes as scores
+from signet_actors.features.telemetry import writes as telemetry
 from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark
 from signet_actors.protocol.writer import Purged, PurgeStep
 from signet_actors.runtime.sync_points import sync_point
@@ -116,6 +117,7 @@ _STEPS: dict[str, Callable[[CommandContext, str, int], int | tuple[int, bool]]] 
     "transcripts": transcripts.purge,
     "session_checkpoints": checkpoints.purge,
     "audit_log": audit.delete_before,
+    "telemetry_events": telemetry.delete_before,
 }
 
 

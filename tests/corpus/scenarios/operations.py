@@ -147,6 +147,18 @@ STEPS = (
     get("the health", "/api/diagnostics", view=shape),
     get("the health of the queue", "/api/diagnostics/queue", view=shape),
     get("the health of an unknown domain", "/api/diagnostics/weather"),
+    get(
+        "requests by route",
+        "/api/analytics/usage",
+        view=lambda body: shape({**body, "endpoints": body["endpoints"]["GET /api/status"]}),
+    ),
+    get("errors", "/api/analytics/errors?stage=extraction", view=shape),
+    get("errors since no time", "/api/analytics/errors?since=soon"),
+    get("how long requests take", "/api/analytics/latency?minutes=5", view=shape),
+    get("whether changes go well", "/api/analytics/memory-safety", view=shape),
+    get("telemetry while it is off", "/api/telemetry/events"),
+    get("its sums", "/api/telemetry/stats"),
+    get("its export", "/api/telemetry/export"),
     get("a line of the log", "/api/logs?text=store_open&actor=writer&limit=1", view=shape),
     get("a line by the other path", "/api/analytics/logs?text=store_open&actor=writer&limit=1", view=shape),
     get("lines of an unknown level", "/api/logs?level=loud"),
@@ -170,6 +182,7 @@ memory:
   pipelineV2:
     enabled: false
     mutationsFrozen: true
+    telemetryEnabled: true
     embeddingTracker: {enabled: false}
 """
 FROZEN = (
@@ -181,6 +194,9 @@ FROZEN = (
     post("preview a forget while frozen", "/api/memory/forget", {"mode": "preview", "ids": [UNKNOWN]}),
     post("execute a forget while frozen", "/api/memory/forget", {"mode": "execute", "ids": [UNKNOWN], "reason": "r"}),
     post("import while frozen", "/api/memory/import", b'{"content": "x"}\n'),
+    get("telemetry", "/api/telemetry/events?event=hooks.recall"),
+    get("sums of telemetry", "/api/telemetry/stats", view=lambda body: shape({**body, "events": {}})),
+    get("export of telemetry", "/api/telemetry/export?event=hooks.recall"),
     post("a note while frozen", "/api/memory/codex-native-note", {"content": "x"}),
     post("recall while frozen", "/api/memory/recall", {"query": "x"}, view=lambda body: body["results"]),
     get("list while frozen", "/api/memories"),

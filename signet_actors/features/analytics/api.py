@@ -1,0 +1,217 @@
+"""What the daemon did: usage, errors, latencies. Source: docs/compatibility.md "Analytics and telemetry"."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import UNSET, Meta
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.diagnostics import MutationHealth
+from signet_actors.operations.field_types import Clamped, Timestamp
+from signet_actors.operations.operation import Operation
+from signet_actors.operations.pipeline import LatencyReport
+from signet_actors.operations.problem import PROBLEMS, Problem
+from signet_actors.operations.request_fields import NoFields, SelectionText
+from signet_actors.protocol.message import Answered, KeyedRequest, Request
+
+TOTALS: Final = "usage"
+
+
+class EndpointUsage(msgspec.Struct, rename="camel"):
+    """Responses of an endpoint; those with a status from 400 on are errors."""
+
+    count: int = 0
+    errors: int = 0
+    total_latency_ms: float = 0.0
+
+
+class ActorUsage(msgspec.Struct):
+    """Requests of one actor by what they do."""
+
+    remember: int = 0
+    recall: int = 0
+    mutate: int = 0
+    other: int = 0
+
+
+class ProviderUsage(msgspec.Struct, rename="camel"):
+    """Calls of a model provider, and the time of all of them."""
+
+    calls: int = 0
+    failures: int = 0
+    total_latency_ms: int = 0
+
+
+class ConnectorUsage(msgspec.Struct, frozen=True):
+    """Use of one source."""
+
+    syncs: int = 0
+    errors: int = 0
+    documents: int = 0
+
+
+class UsageReply(msgspec.Struct, frozen=True):
+    """Counts since ``since``: endpoints by method and route template, actors by name, providers of models."""
+
+    endpoints: dict[str, EndpointUsage]
+    actors: dict[str, ActorUsage]
+    providers: dict[str, ProviderUsage]
+    connectors: dict[str, ConnectorUsage]
+    since: str
+
+
+class ErrorEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An error. Its message is that of its code."""
+
+    timestamp: str
+    stage: str
+    code: str
+    message: str
+    memory_id: str | msgspec.UnsetType = UNSET
+    actor: str | msgspec.UnsetType = UNSET
+
+
+class ListErrorsRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which errors to return."""
+
+    stage: (
+        Annotated[SelectionText, Meta(description="extraction, decision, embedding, mutation or connector")] | None
+    ) = None
+    code: Annotated[SelectionText, Meta(description="Only errors of this code")] | None = None
+    since: Annotated[str, Timestamp(), Meta(description="ISO time: recorded then or later")] | None = None
+    limit: Annotated[int, Clamped(low=1, high=500), Meta(description="Errors to return")] = 100
+
+
+class ListErrorsReply(msgspec.Struct, frozen=True):
+    """The newest errors that match, the newest first; ``summary`` counts all that match by code."""
+
+    errors: list[ErrorEvent]
+    summary: dict[str, int]
+
+
+class MinuteFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened in the minute that ended at ``minute``. A minute without a request has no row."""
+
+    minute: str
+    requests: int
+    errors: int
+    remember: LatencyReport
+    recall: LatencyReport
+    mutate: LatencyReport
+
+
+class LatencyRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which figures to return beside those of the last requests."""
+
+    minutes: Annotated[int, Clamped(low=0, high=1440), Meta(description="Also figures of so many last minutes")] = 0
+
+
+class LatencyReply(msgspec.Struct, frozen=True):
+    """Milliseconds of the last 1,000 requests of each class, and of the last 1,000 completed jobs."""
+
+    remember: LatencyReport
+    recall: LatencyReport
+    mutate: LatencyReport
+    jobs: LatencyReport
+    minutes: list[MinuteFigures]
+
+
+class MemorySafetyReply(msgspec.Struct, frozen=True, rename="camel"):
+    """Whether changes of memories go well: their health (null if it could not be measured), and refused ones."""
+
+    mutation: MutationHealth | None
+    recent_errors: list[ErrorEvent]
+    error_summary: dict[str, int]
+
+
+class Totals(msgspec.Struct, kw_only=True):
+    """What all gateways counted since ``since``. ``samples``: durations by class in microseconds, the newest last."""
+
+    since: str = ""
+    endpoints: dict[str, EndpointUsage] = {}
+    actors: dict[str, ActorUsage] = {}
+    samples: dict[str, list[int]] = {}
+
+
+class StoredFigures(msgspec.Struct, frozen=True):
+    """What is stored: the totals, usage of providers, durations of the last completed jobs (ms), errors, minutes."""
+
+    totals: Totals | None
+    providers: dict[str, ProviderUsage]
+    jobs_ms: list[float]
+    errors: list[ErrorEvent]
+    minutes: list[MinuteFigures]
+
+
+class FindFigures(Request[Answered], frozen=True, tag="analytics.find"):
+    """Ask for ``StoredFigures`` with these parts; ``since``: minutes from then on (ISO)."""
+
+    parts: tuple[str, ...]
+    since: str = ""
+
+
+class FiguresStored(msgspec.Struct, frozen=True):
+    """The figures are on disk."""
+
+
+class StoreFigures(KeyedRequest[Answered], frozen=True, kw_only=True, tag="analytics.store"):
+    """Replace the totals, record a minute, and add errors."""
+
+    totals: Totals
+    minute: MinuteFigures
+    errors: tuple[ErrorEvent, ...] = ()
+
+
+USAGE: Final[Operation[NoFields, UsageReply]] = Operation(
+    name="analytics.usage",
+    summary="Requests by endpoint and by actor, and calls of models",
+    tag="analytics",
+    method="GET",
+    paths=("/api/analytics/usage",),
+    request=NoFields,
+    example={},
+    replies={200: UsageReply, 403: Problem, **PROBLEMS},
+    permission=Permission.ANALYTICS,
+    owner_only=True,
+    description="The figures survive a restart, but for the last minute before a crash.",
+)
+ERRORS: Final[Operation[ListErrorsRequest, ListErrorsReply]] = Operation(
+    name="analytics.errors",
+    summary="The last errors of the documented codes",
+    tag="analytics",
+    method="GET",
+    paths=("/api/analytics/errors",),
+    request=ListErrorsRequest,
+    example={"limit": 10},
+    replies={200: ListErrorsReply, 403: Problem, **PROBLEMS},
+    permission=Permission.ANALYTICS,
+    owner_only=True,
+    description="The newest 500 are kept.",
+)
+LATENCY: Final[Operation[LatencyRequest, LatencyReply]] = Operation(
+    name="analytics.latency",
+    summary="How long requests and jobs take",
+    tag="analytics",
+    method="GET",
+    paths=("/api/analytics/latency",),
+    request=LatencyRequest,
+    example={"minutes": 5},
+    replies={200: LatencyReply, 403: Problem, **PROBLEMS},
+    permission=Permission.ANALYTICS,
+    owner_only=True,
+)
+MEMORY_SAFETY: Final[Operation[NoFields, MemorySafetyReply]] = Operation(
+    name="analytics.memory_safety",
+    summary="Whether changes of memories go well",
+    tag="analytics",
+    method="GET",
+    paths=("/api/analytics/memory-safety",),
+    request=NoFields,
+    example={},
+    replies={200: MemorySafetyReply, 403: Problem, **PROBLEMS},
+    permission=Permission.ANALYTICS,
+    owner_only=True,
+)
+OPERATIONS: Final = (USAGE, ERRORS, LATENCY, MEMORY_SAFETY)
