@@ -123,22 +123,31 @@ def state_of(daemon: LiveDaemon) -> Any:
     memories = daemon.read("SELECT id, access_count, last_accessed, version, updated_at FROM memories ORDER BY id")
     history = daemon.read("SELECT count(*) FROM memory_history")
     sessions = daemon.read("SELECT count(*) FROM session_memories")
-    return memories, history, sessions
+    asked = (
+        daemon.read("SELECT * FROM searches ORDER BY id"),
+        daemon.read("SELECT * FROM session_contexts ORDER BY 1, 2"),
+    )
+    return memories, history, sessions, asked
 
 
 def test_a_tour_of_all_screens_changes_nothing(browser: Any) -> None:
     with live_daemon(patient=True) as daemon:
         seed(daemon)
         converse(daemon)
+        assert daemon.stop() == 0  # what is written behind is written now
         before = state_of(daemon)
+        daemon.start()
         visitor = Visitor(browser, daemon)
         for address in (*SCREENS, f"#/session/{SESSION}/1", "#/memories?q=port+of+staging", "#/memories?deleted=1"):
             visitor.open(address)
             visitor.settle()
             visitor.press("j", "Enter")
             visitor.settle()
+        visitor.open(f"#/session/{SESSION}/1")
+        visitor.page.get_by_role("button", name="What would it be given today?").first.click()
+        expect(visitor.page.locator(".told")).to_contain_text("Today it would be given")
         assert visitor.close() == []
-        assert daemon.stop() == 0  # what is written behind is written now
+        assert daemon.stop() == 0
         assert state_of(daemon) == before
 
 

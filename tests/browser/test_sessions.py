@@ -11,7 +11,7 @@ pytest.importorskip("playwright", reason="make test-browser installs it")
 from playwright.sync_api import expect
 
 from tests.support.live_daemon import LiveDaemon, live_daemon
-from tests.support.web_page import PROMPTS, SESSION, Visitor, converse
+from tests.support.web_page import PROMPTS, SESSION, SHOP, Visitor, converse
 
 pytestmark = [pytest.mark.browser, pytest.mark.system]
 
@@ -74,6 +74,7 @@ def test_a_memory_that_was_expected_is_named_and_its_fate_is_told(visit: Visit, 
     expect(told.get_by_role("button").first).to_contain_text("Never log access tokens")
     told.get_by_role("button").first.press("Enter")
     expect(told).to_contain_text("Then it was left out: this session has received it since its last compaction.")
+    expect(told).to_contain_text("Today:")
     expect(told).to_contain_text("It has")
     box = prompt(visitor, 2).locator(".why-not input")
     box.fill(later)
@@ -81,6 +82,25 @@ def test_a_memory_that_was_expected_is_named_and_its_fate_is_told(visit: Visit, 
     second = prompt(visitor, 2).locator(".why-not")
     second.get_by_role("button").first.press("Enter")
     expect(second).to_contain_text("Then it did not exist.")
+
+
+def test_what_a_prompt_would_be_given_today_is_compared_with_what_it_was_given(browser: Any) -> None:
+    with live_daemon(patient=True) as own:
+        old = own.api.remember("The heating runs on channel 11", project=SHOP)["id"]
+        converse(own, prompts={"On which channel does the heating run?": "On channel 11."})
+        visitor = Visitor(browser, own)
+        visitor.open(f"#/session/{SESSION}/1")
+        given = prompt(visitor, 1).locator(".given")
+        expect(given).to_contain_text("channel 11")
+        given.get_by_role("button", name="What would it be given today?").press("Enter")
+        expect(given.locator(".told")).to_contain_text("given 1 line, the same")
+        own.api.request("DELETE", f"/api/memory/{old}", {"reason": "r"}).ok()
+        visitor.open("#/sessions")
+        visitor.open(f"#/session/{SESSION}/1")
+        given.get_by_role("button", name="What would it be given today?").press("Enter")
+        expect(given.locator(".told")).to_contain_text("given nothing")
+        expect(given.locator(".told")).to_contain_text("a memory that is forgotten")
+        assert visitor.close() == []
 
 
 def test_a_session_whose_transcript_was_erased_says_so(visit: Visit, daemon: LiveDaemon) -> None:

@@ -6,7 +6,7 @@ import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
 import { Command, Empty, Placeholder, Project, Reading, Relevance, Time } from "./parts.js";
 import { go, to } from "./route.js";
-import { WhyNot } from "./why-not.js";
+import { Now, WhyNot } from "./why-not.js";
 import { count, cut, outcomeOf, visible } from "./words.js";
 
 const LISTED = 60;
@@ -97,10 +97,10 @@ export function SessionScreen({ route }) {
       <span>${count(numbers.length, "prompt")}</span><span>${rows.filter((row) => row.search?.kind === "prompt" && row.search.given).length} given something</span></p></header>
     <${Reading} load=${load} what="the session" />
     ${rows.length ? null : html`<${Empty}><p>Nothing is kept of this session: its transcript was erased, or it ended before it was asked anything.</p></${Empty}>`}
-    <ol class="turns">${rows.map((row, index) => html`<${Row} key=${row.search?.id || `turn ${index}`} row=${row} answer=${rows[index + 1]?.turn?.content || ""} isHere=${row.search?.number === here && here > 0} />`)}</ol></div>`;
+    <ol class="turns">${rows.map((row, index) => html`<${Row} key=${row.search?.id || `turn ${index}`} row=${row} answer=${rows[index + 1]?.turn?.content || ""} before=${rows[index - 1]?.turn?.role === "assistant" ? rows[index - 1].turn.content : undefined} isHere=${row.search?.number === here && here > 0} />`)}</ol></div>`;
 }
 
-function Row({ row, answer, isHere }) {
+function Row({ row, answer, before, isHere }) {
   const { turn, search, compacted } = row;
   const text = turn ? turn.content : search.prompt;
   const who = turn ? turn.role : { start: "start of the session", prompt: "user", recall: "search", tool: "search by a tool" }[search.kind];
@@ -108,11 +108,11 @@ function Row({ row, answer, isHere }) {
     ${compacted ? html`<p class="compacted">Compacted here: what is given next may repeat.</p>` : null}
     <div class="said"><p class="meta"><span>${who}</span>${search || turn?.at ? html`<${Time} at=${turn?.at || search.at} />` : null}</p>
       ${text ? html`<p class="text">${cut(text, TURN_CHARS)}</p>` : search?.kind === "start" ? null : html`<p class="meta">The text was erased.</p>`}</div>
-    ${search ? html`<${Given} search=${search} answer=${answer} />` : null}</li>`;
+    ${search ? html`<${Given} search=${search} text=${text} answer=${answer} before=${before} />` : null}</li>`;
 }
 
 // What a prompt was given and what was left out.
-function Given({ search, answer }) {
+function Given({ search, text, answer, before }) {
   const given = search.memories.filter((memory) => memory.given);
   const left = search.memories.filter((memory) => !memory.given);
   const reasons = new Map();
@@ -124,7 +124,7 @@ function Given({ search, answer }) {
     <ul>${given.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} isUsed=${seemsUsed(memory.content || "", search.prompt || "", answer)} />`)}</ul>
     ${left.length ? html`<details><summary>Left out: ${[...reasons].map(([why, number]) => `${number}, ${why}`).join("; ")}</summary>
       <ul>${left.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} why=${memory.why} />`)}</ul></details>` : null}
-    ${search.prompt ? html`<${WhyNot} search=${search} />` : null}</aside>`;
+    ${search.prompt && search.kind === "prompt" ? html`<${Now} search=${search} text=${text} before=${before} /><${WhyNot} search=${search} text=${text} before=${before} />` : null}</aside>`;
 }
 
 function GivenLine({ memory, isUsed, why }) {

@@ -1,9 +1,10 @@
-// "Why not…?": names a memory, and says what became of it at this prompt, then and today.
+// "Why not…?": names a memory, and says what became of it at this prompt, then and today. Today is a dry run of the hook itself,
+// with what the session had received before this prompt.
 import { html, useState } from "./preact.js";
 import { api } from "./api.js";
 import { attempt } from "./notice.js";
 import { Relevance } from "./parts.js";
-import { because, cut, fate } from "./words.js";
+import { because, count, cut } from "./words.js";
 
 const ID = /^[0-9a-f-]{6,36}$/i;
 
@@ -20,7 +21,27 @@ function then(search, memory) {
   return "Then it was not among the best that were considered.";
 }
 
-export function WhyNot({ search }) {
+function rehearse(search, text, before, fields) {
+  return api("hooks.user_prompt_submit", {
+    dryRun: true, asOf: search.id, sessionKey: search.sessionKey, harness: search.harness || "page", project: search.project || undefined, prompt: text,
+    lastAssistantMessage: before, ...fields,
+  });
+}
+
+// What the prompt would be given today, compared with what it was given.
+export function Now({ search, text, before }) {
+  const [rows, setRows] = useState(null);
+  const run = () => attempt(async () => setRows((await rehearse(search, text, before, { explain: true })).considered || []));
+  if (!rows) return html`<button class="plain" onClick=${run}>What would it be given today?</button>`;
+  const was = new Set(search.memories.filter((memory) => memory.given).map((memory) => memory.id));
+  const given = rows.filter((memory) => memory.given);
+  const gone = search.memories.filter((memory) => memory.given && !given.some((one) => one.id === memory.id));
+  return html`<div class="told" role="status"><p><b>Today it would be given ${given.length ? count(given.length, "line") : "nothing"}${!gone.length && given.every((one) => was.has(one.id)) ? ", the same" : ""}.</b></p>
+    <ul>${given.map((memory) => html`<li key=${memory.id}>${was.has(memory.id) ? "" : "+ "}${cut(memory.content || "", 160)} <${Relevance} value=${memory.relevance} /></li>`)}
+      ${gone.map((memory) => html`<li key=${memory.id}>− ${memory.forgotten ? "a memory that is forgotten" : cut(memory.content || "", 160)}: ${rows.find((one) => one.id === memory.id)?.why || "it is not found any more"}</li>`)}</ul></div>`;
+}
+
+export function WhyNot({ search, text: asked, before }) {
   const [found, setFound] = useState(null);
   const [told, setTold] = useState(null);
   const submit = (event) => {
@@ -30,7 +51,7 @@ export function WhyNot({ search }) {
     if (text) attempt(async () => setFound(await candidates(text)));
   };
   const pick = (memory) => attempt(async () => {
-    const reply = await api("memories.recall", { query: search.prompt, limit: 20, explainId: memory.id });
+    const reply = await rehearse(search, asked, before, { explainId: memory.id });
     setTold({ memory, then: then(search, memory), explained: reply.explained });
     setFound(null);
   });
@@ -39,7 +60,7 @@ export function WhyNot({ search }) {
     ${found ? html`<ul>${found.map((memory) => html`<li key=${memory.id}><button type="button" onClick=${() => pick(memory)}>${cut(memory.content, 120)}</button></li>`)}
       ${found.length ? null : html`<li class="meta">No memory has this.</li>`}</ul>` : null}
     ${told ? html`<div class="told" role="status"><p><b>${cut(told.memory.content, 160)}</b></p><p>${told.then}</p>
-      ${told.explained ? html`<p>A search for the prompt alone today: ${told.explained.explanation ? html`<${Relevance} value=${told.explained.explanation.relevance} /> ` : ""}${fate(told.explained)}</p>
+      ${told.explained ? html`<p>Today: ${told.explained.explanation ? html`<${Relevance} value=${told.explained.explanation.relevance} /> ` : ""}${told.explained.why}.</p>
         ${told.explained.explanation ? html`<ul>${because(told.explained.explanation).map((line) => html`<li>${line}</li>`)}</ul>` : null}` : null}</div>` : null}
   </form>`;
 }
