@@ -106,6 +106,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "signet login https://signet.example.com --token-stdin < token",
     ),
     "logout": ("signet logout https://signet.example.com",),
+    "dashboard": ("signet dashboard", "signet dashboard --print"),
     "top": ("signet top", "signet top --every 5"),
     "logs": ("signet logs -f", "signet logs --level error -n 20"),
     "config": ("signet config show",),

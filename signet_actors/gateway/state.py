@@ -18,6 +18,7 @@ from signet_actors.errors import RateLimited
 from signet_actors.gateway.access_counts import AccessCounts
 from signet_actors.gateway.audit_events import AuditEvents
 from signet_actors.gateway.auth.identity import Authenticator, Identity
+from signet_actors.gateway.auth.page_codes import PageCodes
 from signet_actors.gateway.auth.rate_limiter import RateLimiter
 from signet_actors.gateway.auth.request_guard import GuardPolicy, guard_policy, served_uids
 from signet_actors.gateway.auth.token_registry import TokenRegistry
@@ -142,6 +143,7 @@ class GatewayState:
     vector_waits: VectorWaitLimiter = field(default_factory=VectorWaitLimiter)
     server_context: ServerContext | None = None
     owner_token: str | None = None
+    page_codes: PageCodes = field(default_factory=PageCodes)
     authenticator: Authenticator = field(init=False)
     embedding_refused: str = ""
 

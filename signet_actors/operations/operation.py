@@ -111,7 +111,7 @@ class Operation(Generic[RequestT, ReplyT]):
     - ``replies``: a body type for each status; None for a reply without a body.
     - ``method``, ``paths``: the first path is the documented one, the others are aliases. ``{name}`` is a parameter.
     - ``permission``: what the caller's role must have; None if every caller may have it.
-    - ``public``: served without a token in every mode (liveness).
+    - ``public``: served without a token in every mode (liveness, the page, which has no data).
     - ``scoped_by``: the limits of a token (project, agent, user) that it honours: what it reads and changes is within
       them. A token with another limit is refused.
     - ``served_by``: the process that does the work behind the gateway.

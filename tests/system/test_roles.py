@@ -90,16 +90,19 @@ def test_every_operation_serves_exactly_who_may_have_it(
     assert wrong == []
 
 
-def test_without_a_token_nothing_but_health_is_served(team: Team) -> None:
+PUBLIC = {"health.get", "health.live", "health.ready", "page.index", "page.file", "auth.page_token"}
+"""Liveness, the page, which has no data, and what gives it a token for a code of the owner's."""
+
+
+def test_without_a_token_nothing_but_health_and_the_shell_of_the_page_is_served(team: Team) -> None:
     served = {
         operation.name
         for operation in OPERATIONS
         for path in operation.paths
         if outcome(send(team.nobody, operation, path)) != "unauthorized"
     }
-    health = {"health.get", "health.live", "health.ready"}
     everything = {operation.name for operation in OPERATIONS}
-    assert served == (health if team.daemon.api.get("/api/auth/whoami").status == 401 else everything)
+    assert served == (PUBLIC if team.daemon.api.get("/api/auth/whoami").status == 401 else everything)
 
 
 def test_a_wrong_token_is_refused_by_every_operation_also_where_none_is_needed(team: Team) -> None:
@@ -108,7 +111,7 @@ def test_a_wrong_token_is_refused_by_every_operation_also_where_none_is_needed(t
     served = {
         one.name for one in OPERATIONS for path in one.paths if outcome(send(tampered, one, path)) != "unauthorized"
     }
-    assert served == {"health.get", "health.live", "health.ready"}
+    assert served == PUBLIC
 
 
 def test_a_refused_request_has_the_form_that_clients_know(team: Team) -> None:

@@ -19,7 +19,15 @@ from signet_actors.operations.registry import OPERATIONS
 from tests.support.routes import plain_route
 
 DOCUMENT = openapi_document(OPERATIONS)
-OPEN_ROUTES = {"/health", "/health/live", "/health/ready", "/", "/api/auth/whoami"}
+OPEN_ROUTES = {
+    "/page/{version}/{file}",
+    "/api/auth/page-token",
+    "/health",
+    "/health/live",
+    "/health/ready",
+    "/",
+    "/api/auth/whoami",
+}
 
 
 class Inner(msgspec.Struct):

@@ -59,6 +59,7 @@ OPEN = {
         *("health.ready", "metrics.get", "harnesses.list", "auth.whoami"),
     ),
     "documents": ("page.index", "page.file", "api.document", "api.page", "api.file"),
+    "only for a code that the owner was issued": ("auth.page_token",),
     "each request within it is checked": ("mcp.message",),
 }
 """Operations whose whole reply any user of the machine may have, by the reason."""

@@ -18,8 +18,14 @@ export function actAs(agent) {
   caller.agent = agent || "";
 }
 
-export function setToken(token) {
-  caller.token = token || "";
+const KEPT = "signet.token";
+
+// Takes the token that this tab has, or gets it for the code of `signet dashboard`. It is in no address and in no cookie.
+export async function takeToken(code) {
+  caller.token = sessionStorage.getItem(KEPT) || "";
+  if (!code) return;
+  caller.token = (await api("auth.page_token", { code })).token;
+  sessionStorage.setItem(KEPT, caller.token);
 }
 
 // Returns whether this daemon has the operation: an older one may be behind a tab that was opened before.
@@ -40,7 +46,7 @@ async function request(name, fields, accept, { signal, keepalive = false }) {
   if (changes) headers["x-signet-actor"] = "dashboard";
   else headers["x-signet-observe"] = "1";
   if (caller.agent) headers["x-signet-agent-id"] = caller.agent;
-  if (caller.token) headers.authorization = `Bearer ${caller.token}`;
+  if (caller.token) headers["x-signet-owner-token"] = caller.token;
   let url = target;
   let body;
   if (method === "GET") {

@@ -1,6 +1,6 @@
 // The frame: screens by address, scope, keys that work everywhere, help.
 import { html, render, useEffect, useState } from "./preact.js";
-import { actAs, api } from "./api.js";
+import { actAs, api, takeToken } from "./api.js";
 import { Health } from "./health.js";
 import { Jump } from "./jump.js";
 import { knownKeys, useKeys } from "./keys.js";
@@ -8,10 +8,10 @@ import { useLoad } from "./load.js";
 import { Logs } from "./logs.js";
 import { Memories } from "./memories.js";
 import { MemoryScreen } from "./memory.js";
-import { Notice } from "./notice.js";
+import { Notice, say } from "./notice.js";
 import { useModal } from "./parts.js";
 import { Review } from "./review.js";
-import { go, setParams, to, useRoute } from "./route.js";
+import { current, go, setParams, to, useRoute } from "./route.js";
 import { SessionScreen, Sessions } from "./sessions.js";
 import { Settings } from "./settings.js";
 import { apply, choose, setting, useSetting } from "./settings-store.js";
@@ -118,4 +118,7 @@ function App() {
 }
 
 apply();
+const { code } = current().params;
+if (code) setParams({ code: "" }, { replace: true });
+await takeToken(code).catch((error) => say(error.message, { bad: true }));
 render(html`<${App} />`, document.getElementById("page"));

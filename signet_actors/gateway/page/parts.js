@@ -49,7 +49,7 @@ export function Reading({ load, what }) {
   if (error) {
     return html`<p class="reading is-bad" role="alert">${error.message}${data && at
       ? ` What you see is from ${exact(new Date(at).toISOString())}.`
-      : ""} <button onClick=${load.reload}>Try again</button></p>`;
+      : ""} <button onClick=${load.reload}>Try again</button>${error.status === 401 || error.code === "forbidden" ? html` Open the page with <${Command} text="signet dashboard" />` : null}</p>`;
   }
   return html`<p class="reading">${slow ? `Waiting for ${what} …` : ""}</p>`;
 }

@@ -10,10 +10,19 @@ import msgspec
 from signet_actors.domain.permissions import Role
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.domain.tokens import ApiKey, Claims, api_key_text, key_id, secret_digest, sign
-from signet_actors.errors import InvalidRequest, NotFound
+from signet_actors.errors import ErrorCode, InvalidRequest, NotFound, SignetError
 from signet_actors.features.auth_tokens import api
+from signet_actors.gateway.auth.page_codes import LIFE_S
 from signet_actors.gateway.http.route import Call, Handler, HttpResponse, Route, serve
-from signet_actors.operations.auth import WHO_AM_I, WhoAmIReply
+from signet_actors.operations.auth import (
+    PAGE_CODE,
+    PAGE_TOKEN,
+    WHO_AM_I,
+    PageCodeReply,
+    PageTokenReply,
+    PageTokenRequest,
+    WhoAmIReply,
+)
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.request_fields import NoFields
 
@@ -25,6 +34,21 @@ async def who_am_i(call: Call[NoFields]) -> HttpResponse:
     """Report who the caller is."""
     identity = call.identity
     return HttpResponse(WhoAmIReply(identity.role is not None, identity.claims, call.state.config.auth.mode))
+
+
+async def page_code(call: Call[NoFields]) -> HttpResponse:
+    """Issue a code for the page, if that needs a token."""
+    state = call.state
+    code = None if state.owner_token is None else state.page_codes.issue(state.clock.monotonic_ns())
+    return HttpResponse(PageCodeReply(code=code, expires_in_seconds=LIFE_S))
+
+
+async def page_token(call: Call[PageTokenRequest]) -> HttpResponse:
+    """Return the owner's token for a code of the owner's. Raises SignetError for any other code."""
+    state = call.state
+    if not state.page_codes.take(call.request.code, state.clock.monotonic_ns()) or state.owner_token is None:
+        raise SignetError("The code is not valid any more: run `signet dashboard` again", code=ErrorCode.UNAUTHORIZED)
+    return HttpResponse(PageTokenReply(token=state.owner_token))
 
 
 async def create(call: Call[api.CreateTokenRequest]) -> HttpResponse:
@@ -146,4 +170,8 @@ HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {
     api.CREATE_KEY: create_key,
     api.REVOKE_KEY: revoke_key,
 }
-ROUTES: tuple[Route, ...] = serve(WHO_AM_I, who_am_i)
+ROUTES: tuple[Route, ...] = (
+    *serve(WHO_AM_I, who_am_i),
+    *serve(PAGE_CODE, page_code),
+    *serve(PAGE_TOKEN, page_token),
+)
