@@ -9,6 +9,8 @@ import pytest
 
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon, run_signet
+from tests.support.scripted_provider import Act, Asked, ScriptedProvider
+from tests.system.test_pipeline import NOTE, config_for
 
 pytestmark = pytest.mark.system
 
@@ -136,3 +138,23 @@ def test_telemetry_has_operations_and_no_words_and_is_written_by_itself() -> Non
         exported = daemon.api.get("/api/telemetry/export")
         assert exported.headers["content-type"] == "application/x-ndjson"
         assert len(exported.raw.splitlines()) == 4
+
+
+def test_answers_of_a_model_that_cannot_be_used_are_errors_and_its_calls_are_counted() -> None:
+    def garbage(_: Asked) -> Act:
+        return Act("ok", "There is nothing that I could say about this in JSON.")
+
+    with ScriptedProvider(script=garbage) as provider, live_daemon(config=config_for(provider), patient=True) as daemon:
+        memory_id = daemon.api.remember(NOTE)["id"]
+        eventually(
+            lambda: daemon.api.get("/api/analytics/errors", stage="extraction").ok()["errors"],
+            within_s=60,
+            what="an error of the extraction",
+        )
+        errors = daemon.api.get("/api/analytics/errors", code="EXTRACTION_PARSE_FAIL").ok()["errors"]
+        assert errors[0]["memoryId"] == memory_id
+        assert "JSON" not in errors[0]["message"]
+        eventually(lambda: usage(daemon)["providers"], within_s=60, what="calls of the model")
+        (calls,) = usage(daemon)["providers"].values()
+        assert calls["calls"] >= 1
+        assert calls["totalLatencyMs"] >= 0
