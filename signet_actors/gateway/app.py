@@ -340,6 +340,7 @@ class Application:
         context.dispatch = track_dispatch()
         limit_ms = state.config.gateway.request_timeout_ms
         answer = await self._run(call, context.dispatch, limit_ms + OUTER_RESERVE_MS * route.operation.performs)
+        context.observes = call.observes  # also of a dry run
         if context.overloaded and not warnings:
             self._response_cache.store(route.path, answer, state.clock.monotonic_ns())
         return answer

@@ -70,6 +70,13 @@ def settle(client: Client) -> None:
     searches(client, limit="1")
 
 
+def restart(daemon: LiveDaemon) -> None:
+    """Restart the daemon, which stores what waits."""
+    assert daemon.stop() == 0
+    daemon.start()
+    daemon.wait_ready()
+
+
 def dry(client: Client, prompt: str, **fields: Any) -> Any:
     body = {"harness": "codex", "project": PROJECT, "userPrompt": prompt, "dryRun": True, **fields}
     return client.post(PROMPT, body).ok()
@@ -88,7 +95,8 @@ def test_the_dry_run_of_each_prompt_of_a_session_gives_what_was_given(daemon: Li
     kept = searches(daemon.api, session="s-1", kind="prompt")[::-1]
     assert [row["prompt"] for row in kept] == list(PROMPTS)
     assert sum(row["given"] for row in kept) >= 4
-    before = stored(daemon)
+    restart(daemon)
+    before, counted = stored(daemon), figures(daemon)
     for row, reply in zip(kept, replies, strict=True):
         again = dry(daemon.api, row["prompt"], sessionKey="s-1", asOf=row["id"], explain=True)
         assert again["dryRun"] is True
@@ -96,6 +104,7 @@ def test_the_dry_run_of_each_prompt_of_a_session_gives_what_was_given(daemon: Li
         assert again["inject"] == reply["inject"], row["prompt"]
         outcomes = {each["id"]: each["outcome"] for each in again["considered"]}  # also of the later summary
         assert {each["id"]: each["outcome"] for each in row["memories"]}.items() <= outcomes.items()
+    assert figures(daemon) == counted
     settle(daemon.api)
     assert stored(daemon) == before
 
@@ -138,9 +147,7 @@ def test_a_person_who_looks_changes_nothing(daemon: LiveDaemon) -> None:
     """A tour of everything that reads, with the header: tables and figures stay as they are."""
     hook(daemon.api, "user-prompt-submit", "s-3", project=PROJECT, userPrompt=PROMPTS[0])
     some = daemon.api.listed()[0]["id"]
-    assert daemon.stop() == 0  # which stores what waits
-    daemon.start()
-    daemon.wait_ready()
+    restart(daemon)
     looking = Client(daemon, {"x-signet-observe": "1"})
     paths = daemon.api.get("/api/openapi.json").ok()["paths"]
     before, counted = stored(daemon), figures(daemon)
