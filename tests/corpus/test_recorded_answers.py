@@ -9,6 +9,7 @@ import pytest
 
 from signet_actors.errors import HTTP_STATUS, ErrorCode
 from signet_actors.gateway.routes import ROUTES
+from signet_actors.operations.page import PAGE_FILE
 from tests.corpus.exchange import Scenario, play
 from tests.corpus.scenarios import SCENARIOS
 
@@ -50,7 +51,8 @@ def test_every_route_has_a_recorded_success() -> None:
     missing = [
         f"{route.operation.method} {route.path}"
         for route in ROUTES
-        if not any(method == route.operation.method and _fits(route.path, target) for method, target in answered)
+        if route.operation is not PAGE_FILE  # its address changes with the files of the page: tests/actor/test_page.py
+        and not any(method == route.operation.method and _fits(route.path, target) for method, target in answered)
     ]
     assert missing == [], "add a step in tests/corpus/scenarios, then run: python -m tests.corpus.record SCENARIO"
 

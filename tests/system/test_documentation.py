@@ -70,11 +70,13 @@ UNKNOWN = (
     "/api/pipeline/runs/",
     "/api/memory/review-queue/",
     "/api/sessions/summaries/expand",
+    "/page/",
 )
 """Below these paths an id names what a model or the daemon makes, so the example's id is unknown."""
 OTHER = {
     ("POST", "/api/synthesis/trigger"): 503,
     ("POST", "/api/auth/token"): 400,
+    ("POST", "/api/auth/page-token"): 401,
     ("POST", "/api/auth/api-keys"): 400,
     ("GET", "/api/embeddings/projection?dimensions=2&limit=100"): 202,
 }

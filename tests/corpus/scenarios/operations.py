@@ -96,6 +96,12 @@ STEPS = (
         "/api/config",
         {"file": "agent.yaml", "content": WITHOUT_PIPELINE + "search:\n  alpha: 7\n"},
     ),
+    post(
+        "check a file that leaves out what only an editor may change",
+        "/api/config/check",
+        {"content": "search:\n  alpha: 0.6\n"},
+    ),
+    post("check a file that is no YAML", "/api/config/check", {"content": "a: [\n"}),
     post("write agent.yaml that is no YAML", "/api/config", {"file": "agent.yaml", "content": "a: [\n"}),
     post(
         "write agent.yaml with an endpoint",

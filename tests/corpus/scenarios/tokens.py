@@ -72,6 +72,9 @@ STEPS: tuple[Step, ...] = (
     delete("revoke the key as a token", "/api/auth/tokens/<<keyId>>"),
     delete("revoke the key", "/api/auth/api-keys/<<keyId>>", view=shape),
     get("with the revoked key", "/api/memories", headers=bearer("key")),
+    post("a code for the page", "/api/auth/page-code", {}, save={"code": "code"}, view=sorted),
+    post("exchange the code", "/api/auth/page-token", {"code": "<<code>>"}, view=sorted),
+    post("exchange it again", "/api/auth/page-token", {"code": "<<code>>"}),
 )
 
 SCENARIOS = (Scenario("tokens", STEPS, config="auth: {mode: hybrid}\n"),)
