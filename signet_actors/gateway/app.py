@@ -499,7 +499,7 @@ class Application:
     def _record(self, method: str, context: RequestContext, took_ns: int) -> None:
         """Count the request unless a person only looks; log it if it failed: by route, never path, query or body."""
         status = context.status
-        if context.observes:
+        if context.observes and status < 500:
             return
         counters = self.state.counters
         self.state.request_metrics.observe(context.path, method, status, took_ns, context.code)
@@ -512,14 +512,8 @@ class Application:
         if status < 500 and not self.state.logs_every_request:
             return
         log = self.state.log.warning if status >= 500 else self.state.log.debug
-        log(
-            "request",
-            method=method,
-            route=context.path,
-            status=status,
-            ms=round(took_ns / 1e6, 2),
-            trace=context.trace_id,
-        )
+        took_ms = round(took_ns / 1e6, 2)
+        log("request", method=method, route=context.path, status=status, ms=took_ms, trace=context.trace_id)
 
     def _audit_denied(self, headers: Iterable[tuple[bytes, bytes]], identity: Identity | None, **detail: Any) -> None:
         """Record a denied request of the bearer of a token, or of whom it claims to be of. A failure is ignored."""
