@@ -29,11 +29,13 @@ def _missing() -> str | None:
     return None if Path(CHROMIUM).exists() else f"no {CHROMIUM}: apt-get install chromium fonts-dejavu-core"
 
 
+if os.environ.get("SIGNET_BROWSER") == "required" and _missing() is not None:
+    raise pytest.UsageError(f"the tests of the page cannot run: {_missing()}")
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     reason = _missing()
-    if reason is not None and os.environ.get("SIGNET_BROWSER") == "required":
-        pytest.fail(reason)
     if reason is not None:
         pytest.skip(reason)
     from playwright.sync_api import sync_playwright

@@ -35,7 +35,7 @@ def search(visitor: Visitor, words: str) -> None:
 
 
 def test_a_search_answers_while_it_is_typed_and_says_why(visit: Visit) -> None:
-    visitor = visit()
+    visitor = visit("#/memories")
     search(visitor, "port of the staging database")
     expect(lines(visitor).first).to_contain_text("listens on port 5433")
     expect(lines(visitor).first.locator(".relevance")).to_have_attribute(
@@ -50,7 +50,7 @@ def test_a_search_answers_while_it_is_typed_and_says_why(visit: Visit) -> None:
 
 def test_a_memory_is_corrected_in_place_and_the_correction_is_undone(visit: Visit, daemon: LiveDaemon) -> None:
     memory = daemon.api.remember("The wiki of the aquarium is at port 8801")["id"]
-    visitor = visit()
+    visitor = visit("#/memories")
     search(visitor, "wiki of the aquarium")
     visitor.press("Enter")
     expect(visitor.page.locator(".detail > .text")).to_be_visible()
@@ -175,7 +175,7 @@ def test_the_daemon_stops_during_an_edit_and_the_text_is_kept(browser: Any, daem
 
 
 def test_keys_are_listed_and_can_be_switched_off(visit: Visit) -> None:
-    visitor = visit()
+    visitor = visit("#/memories")
     expect(lines(visitor)).not_to_have_count(0)
     visitor.press("?")
     dialog = visitor.page.get_by_role("dialog")
@@ -190,9 +190,18 @@ def test_keys_are_listed_and_can_be_switched_off(visit: Visit) -> None:
     expect(dialog).to_have_count(1)
 
 
+def test_a_slash_leads_to_the_search_from_any_screen(visit: Visit) -> None:
+    visitor = visit()
+    expect(visitor.page.locator(".headline")).to_be_visible()
+    visitor.press("/")
+    expect(visitor.page.get_by_role("searchbox", name="Search memories")).to_be_focused()
+    visitor.page.keyboard.type("port of the staging database")
+    expect(lines(visitor).first).to_contain_text("listens on port 5433")
+
+
 def test_an_id_leads_to_its_memory_by_ctrl_k(visit: Visit, daemon: LiveDaemon) -> None:
     memory = daemon.api.remember("The badger digs")["id"]
-    visitor = visit()
+    visitor = visit("#/memories")
     visitor.press("Control+k")
     visitor.page.keyboard.type(memory[:18])
     expect(visitor.page.get_by_role("dialog")).to_contain_text("The badger digs")

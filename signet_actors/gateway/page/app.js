@@ -81,6 +81,17 @@ function Help({ close }) {
     <button onClick=${close}>Close</button></dialog>`;
 }
 
+// To the search of memories, from any screen: the box is there a moment after the address has changed.
+function searchMemories() {
+  go(to("memories"));
+  const focus = (left) => {
+    const box = document.getElementById("search");
+    if (box) box.select();
+    else if (left) requestAnimationFrame(() => focus(left - 1));
+  };
+  focus(60);
+}
+
 function App() {
   const route = useRoute();
   const [asked, setAsked] = useState("");
@@ -92,7 +103,7 @@ function App() {
   }, [screen]);
   useKeys({
     ...Object.fromEntries(titled.map((one) => [`g ${one.key}`, [`go to ${one.title}`, () => go(to(one.name))]])),
-    "/": ["search", () => go(to("memories"))],
+    "/": ["search", searchMemories],
     "Ctrl+K": ["jump to a screen or an id", () => setAsked("jump")],
     d: ["dense or wide lines", () => choose("rows", setting("rows") === "wide" ? "dense" : "wide")],
     "?": ["show the keys", () => setAsked("help")],

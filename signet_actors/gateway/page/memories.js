@@ -125,7 +125,7 @@ export function Memories({ route }) {
   return html`<div class=${`memories ${open ? "has-detail" : ""}`}>
     <section class="list" aria-label="Memories">
       <div class="search">
-        <input ref=${box} type="search" placeholder="Search memories" aria-label="Search memories" autocomplete="off"
+        <input id="search" ref=${box} type="search" placeholder="Search memories" aria-label="Search memories" autocomplete="off"
           spellcheck=${false} maxLength="2000" value=${text} disabled=${forgotten}
           onInput=${(event) => search(event.target.value)}
           onKeyDown=${(event) => event.key === "Enter" && (event.target.blur(), rows.length && show(0))} />
