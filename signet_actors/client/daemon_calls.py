@@ -12,6 +12,7 @@ from signet_actors.features.reviews.api import (
     APPROVE,
     LIST_REVIEWS,
     REJECT,
+    ApproveRequest,
     ListReviewsRequest,
     ReviewListReply,
     ReviewReply,
@@ -58,9 +59,15 @@ def reviews(caller: Caller, *, state: str = "pending", limit: int = 50, offset: 
     return (yield from caller.call(LIST_REVIEWS, ListReviewsRequest(state=state, limit=limit, offset=offset)))
 
 
-def approve(caller: Caller, id: str, *, reason: str | None = None) -> Exchange[ReviewReply]:  # noqa: A002
-    """Apply a proposal. Raises DoesNotExist, and Conflicting if it can no longer be applied."""
-    return (yield from caller.call(APPROVE, ReviewRequest(reason=reason), id=id))
+def approve(
+    caller: Caller,
+    id: str,  # noqa: A002
+    *,
+    reason: str | None = None,
+    content: str | None = None,
+) -> Exchange[ReviewReply]:
+    """Apply a proposal, with ``content`` in place of its text. Raises DoesNotExist, and Conflicting if it cannot be."""
+    return (yield from caller.call(APPROVE, ApproveRequest(reason=reason, content=content), id=id))
 
 
 def reject(caller: Caller, id: str, *, reason: str | None = None) -> Exchange[ReviewReply]:  # noqa: A002

@@ -294,12 +294,16 @@ class ReviewDecided(Message, frozen=True, tag="writer.review_decided", omit_defa
 
 
 class ApproveProposal(KeyedRequest[ReviewDecided], frozen=True, tag="writer.approve_proposal"):
-    """Apply a proposal from the review queue, if its target is unchanged since the model saw it."""
+    """Apply a proposal from the review queue, if its target is unchanged since the model saw it.
+
+    ``content``: the text to store instead of the proposed one.
+    """
 
     id: str
     principal: Principal
     reason: str = ""
     read: ReadScope = ReadScope()
+    content: str | None = None
 
 
 class RejectProposal(KeyedRequest[ReviewDecided], frozen=True, tag="writer.reject_proposal"):

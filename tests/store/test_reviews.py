@@ -87,6 +87,18 @@ def test_an_approved_change_is_applied_once_in_the_name_of_the_person(room: Pipe
     assert room.memory(target, "version") == (3,)
 
 
+def test_the_text_of_an_approval_replaces_the_proposed_one(room: PipelineHarness) -> None:
+    proposal, target = waiting(room)
+    assert room.ask(ApproveProposal(proposal, ME, content="The build uses Ninja")).status == "approved"
+    assert room.memory(target, "content") == ("The build uses Ninja",)
+
+
+def test_an_approval_of_a_deletion_has_no_text(room: PipelineHarness) -> None:
+    proposal, target = waiting(room, "delete")
+    assert room.ask(ApproveProposal(proposal, ME, content="it stays")).status == "deletion_has_no_text"
+    assert room.memory(target, "is_deleted") == (0,)
+
+
 def test_an_approved_deletion_can_be_recovered(room: PipelineHarness) -> None:
     proposal, target = waiting(room, "delete")
     assert room.ask(ApproveProposal(proposal, ME)).status == "approved"

@@ -77,10 +77,11 @@ OTHER = {
     ("POST", "/api/synthesis/trigger"): 503,
     ("POST", "/api/auth/token"): 400,
     ("POST", "/api/auth/page-token"): 401,
+    ("GET", "/api/telemetry/export?limit=10"): 404,
     ("POST", "/api/auth/api-keys"): 400,
     ("GET", "/api/embeddings/projection?dimensions=2&limit=100"): 202,
 }
-"""Answers without a model, in local mode, in which no token is issued, and before a map is made."""
+"""Answers without a model, telemetry and a map, in local mode, in which no token is issued."""
 _PLACES = ("path", "query")
 
 

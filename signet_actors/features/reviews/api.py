@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped
+from signet_actors.operations.memory_changes import NewContent
 from signet_actors.operations.operation import BY_AGENT, Effect, Operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.request_fields import AgentFields, CallerFields, LongText, Offset, SelectionText
@@ -72,6 +73,12 @@ class ReviewRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True)
     reason: LongText | None = None
 
 
+class ApproveRequest(ReviewRequest, frozen=True, kw_only=True, omit_defaults=True):
+    """A reason, and the text to store instead of the proposed one. A proposal to delete has no text."""
+
+    content: NewContent | None = None
+
+
 class ReviewReply(msgspec.Struct, frozen=True, rename="camel"):
     """The decision is on disk; ``already``: it was made before.
 
@@ -119,13 +126,13 @@ LIST_REVIEWS: Final[Operation[ListReviewsRequest, ReviewListReply]] = Operation(
     scoped_by=BY_AGENT,
     served_by="searcher",
 )
-APPROVE: Final[Operation[ReviewRequest, ReviewReply]] = Operation(
+APPROVE: Final[Operation[ApproveRequest, ReviewReply]] = Operation(
     name="reviews.approve",
     summary="Approve a proposal",
     tag="Reviews",
     method="POST",
     paths=("/api/memory/review-queue/{id}/approve",),
-    request=ReviewRequest,
+    request=ApproveRequest,
     example={"id": "0b0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50", "reason": "checked"},
     replies={200: ReviewReply, **_DECISION_PROBLEMS},
     permission=Permission.MODIFY,

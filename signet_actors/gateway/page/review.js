@@ -14,11 +14,8 @@ const EDITED = "edited when it was approved";
 
 function send(decision, options) {
   const { item, approved, content } = decision;
-  const work = approved
-    ? api("reviews.approve", { id: item.id, reason: REASON }, options)
-    : api("reviews.reject", { id: item.id, reason: REASON }, options);
-  if (!content) return work;
-  return work.then((reply) => reply.memoryId && api("memories.patch", { id: reply.memoryId, content, reason: EDITED }, options));
+  if (!approved) return api("reviews.reject", { id: item.id, reason: REASON }, options);
+  return api("reviews.approve", { id: item.id, reason: content ? EDITED : REASON, content: content || undefined }, options);
 }
 
 // What is decided and not yet sent. Leaving the page or the screen sends it at once.

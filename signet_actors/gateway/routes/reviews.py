@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from signet_actors.domain.permissions import PERSON_ACTOR_TYPE
 from signet_actors.errors import HTTP_STATUS, ErrorCode
-from signet_actors.features.reviews.api import APPROVE, REJECT, ReviewRefusal, ReviewReply, ReviewRequest
+from signet_actors.features.reviews.api import (
+    APPROVE,
+    REJECT,
+    ApproveRequest,
+    ReviewRefusal,
+    ReviewReply,
+    ReviewRequest,
+)
 from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, Handler, HttpResponse
 from signet_actors.gateway.http.write_errors import OutcomeError
@@ -17,6 +25,7 @@ from signet_actors.protocol.pipeline import ApproveProposal, RejectProposal, Rev
 _CONFLICT: Final = ErrorCode.CONFLICT
 _REFUSALS: Final[Mapping[str, OutcomeError]] = {
     "not_found": OutcomeError(ErrorCode.NOT_FOUND, "Proposal not found"),
+    "deletion_has_no_text": OutcomeError(ErrorCode.INVALID_REQUEST, "A proposal to delete a memory has no text"),
     "not_reviewable": OutcomeError(_CONFLICT, "The proposal does not wait for a review"),
     "decided_otherwise": OutcomeError(_CONFLICT, "The proposal was already decided differently"),
     "content_gone": OutcomeError(_CONFLICT, "The text of the proposal was erased"),
@@ -35,7 +44,7 @@ _REFUSALS: Final[Mapping[str, OutcomeError]] = {
 _OTHER_REFUSAL: Final = OutcomeError(_CONFLICT, "The proposal could not be applied")
 
 
-async def approve(call: Call[ReviewRequest]) -> HttpResponse:
+async def approve(call: Call[ApproveRequest]) -> HttpResponse:
     """Apply the proposal as the caller, if its target has not changed since the model saw it.
 
     Elsewhere an unknown actor type counts as an operator. Here it is refused.
@@ -43,7 +52,7 @@ async def approve(call: Call[ReviewRequest]) -> HttpResponse:
     actor_type = call.headers.get("x-signet-actor-type")
     if actor_type is not None and actor_type.strip().lower() != PERSON_ACTOR_TYPE:
         return _refusal(ReviewDecided(call.path["id"], "autonomous_denied"))
-    return await _decide(call, ApproveProposal)
+    return await _decide(call, partial(ApproveProposal, content=call.request.content))
 
 
 async def reject(call: Call[ReviewRequest]) -> HttpResponse:
@@ -51,7 +60,7 @@ async def reject(call: Call[ReviewRequest]) -> HttpResponse:
     return await _decide(call, RejectProposal)
 
 
-async def _decide(call: Call[ReviewRequest], decision: type[ApproveProposal | RejectProposal]) -> HttpResponse:
+async def _decide(call: Call[Any], decision: Callable[..., ApproveProposal | RejectProposal]) -> HttpResponse:
     done = await call.ask_writer(
         decision(id=call.path["id"], principal=call.principal, reason=call.request.reason or "", read=call.read)
     )

@@ -63,7 +63,9 @@ def approve(context: CommandContext, command: ApproveProposal) -> ReviewDecided:
         return ReviewDecided(row.id, "content_gone", memory_id=row.target_id)
     if source.is_deleted:
         return ReviewDecided(row.id, "source_gone", memory_id=row.target_id)
-    text = collapsed(row.fact_content)
+    text = collapsed(command.content or row.fact_content)
+    if row.action == "delete" and command.content is not None:
+        return ReviewDecided(row.id, "deletion_has_no_text", memory_id=row.target_id)
     if row.action == "add":
         return _approve_addition(context, row, source, text, command)
     verdict = gates.gate_approved(
