@@ -60,7 +60,7 @@ def test_a_prompt_is_followed_to_what_it_was_given_and_why(visit: Visit) -> None
     turns = visitor.page.locator(".turn .said .text").all_inner_texts()
     assert turns == [text for pair in PROMPTS.items() for text in pair]
     visitor.press("Escape")
-    expect(visitor.page.get_by_role("link", name="Sessions")).to_have_attribute("aria-current", "page")
+    expect(visitor.page.get_by_role("link", name="Sessions", exact=True)).to_have_attribute("aria-current", "page")
 
 
 def test_a_memory_that_was_expected_is_named_and_its_fate_is_told(visit: Visit, daemon: LiveDaemon) -> None:
