@@ -11,6 +11,7 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.operations.field_types import FieldType, Given
 from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.problem import Problem
 from signet_actors.operations.request_fields import NoFields
 
 
@@ -49,10 +50,14 @@ class ConfigFilesReply(msgspec.Struct, frozen=True):
 
 
 class WriteConfigRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """``file`` is one of the names that GET may list; ``content`` replaces the whole file."""
+    """``file`` is one of the names that GET may list; ``content`` replaces the whole file.
+
+    ``former``: the text that the file must still have ("" without a file), so that no other change is overwritten.
+    """
 
     file: Annotated[str, Verbatim()]
     content: Annotated[str, Verbatim()]
+    former: Annotated[str, Verbatim()] | None = None
 
 
 class WriteConfigReply(msgspec.Struct, frozen=True):
@@ -108,7 +113,7 @@ WRITE_CONFIG: Final[Operation[WriteConfigRequest, WriteConfigReply]] = Operation
     paths=("/api/config",),
     request=WriteConfigRequest,
     example={"file": "agent.yaml", "content": "search:\n  alpha: 0.6\n"},
-    replies={200: WriteConfigReply},
+    replies={200: WriteConfigReply, 409: Problem},
     permission=Permission.ADMIN,
     audited=True,
     effect=Effect.OTHER,

@@ -136,3 +136,17 @@ def test_an_invalid_or_removed_file_changes_nothing_and_is_named_until_it_is_men
             "/api/config", {"file": "agent.yaml", "content": "memory: {pipelineV2: {enabled: false}}"}
         ).ok()
         eventually(lambda: daemon.api.get("/api/pipeline/status").ok()["mode"] == "disabled", what="the posted file")
+
+
+def test_a_configuration_that_was_changed_meanwhile_is_not_overwritten() -> None:
+    with live_daemon() as daemon:
+        read = next(
+            each["content"] for each in daemon.api.get("/api/config").ok()["files"] if each["name"] == "agent.yaml"
+        )
+        mine, theirs = f"{read}\n# mine\n", f"{read}\n# theirs\n"
+        daemon.api.post("/api/config", {"file": "agent.yaml", "content": theirs, "former": read}).ok()
+        refused = daemon.api.post("/api/config", {"file": "agent.yaml", "content": mine, "former": read})
+        assert "has changed" in refused.refused(409)["error"]
+        assert (daemon.workspace / "agent.yaml").read_text() == theirs
+        daemon.api.post("/api/config", {"file": "USER.md", "content": "# Me", "former": ""}).ok()
+        daemon.api.post("/api/config", {"file": "USER.md", "content": "# You", "former": ""}).refused(409)

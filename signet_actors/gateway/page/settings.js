@@ -26,12 +26,12 @@ export function Settings() {
   const reply = checked.data;
   const isChanged = now !== stored;
   const store = (content, former) => attempt(async () => {
-    await api("config.write", { file: FILE, content });
+    await api("config.write", { file: FILE, content, former });
     setShown(false);
     setText(content);
     await load.reload();
     offerUndo("Stored. It takes effect within two seconds.", async () => {
-      await api("config.write", { file: FILE, content: former });
+      await api("config.write", { file: FILE, content: former, former: content });
       setText(former);
       await load.reload();
       return "As it was before.";

@@ -56,7 +56,7 @@ async def write_file(call: Call[api.WriteConfigRequest]) -> HttpResponse:
     abandoned = threading.Event()
     mark_sent()
     try:
-        warnings = await asyncio.to_thread(_write, call.state, name, data, abandoned)
+        warnings = await asyncio.to_thread(_write, call.state, name, data, call.request.former, abandoned)
     except asyncio.CancelledError:
         abandoned.set()  # the thread keeps running, but does not replace the file
         raise
@@ -170,10 +170,16 @@ def edit_config(state: GatewayState, values: Mapping[str, Any], abandoned: threa
     return loaded.config, loaded.warnings
 
 
-def _write(state: GatewayState, name: str, data: bytes, abandoned: threading.Event) -> list[str]:
-    """Write ``data`` to the file and return the loader's warnings. Changes nothing once ``abandoned`` is set."""
+def _write(state: GatewayState, name: str, data: bytes, former: str | None, abandoned: threading.Event) -> list[str]:
+    """Write ``data`` to the file and return the loader's warnings. Changes nothing once ``abandoned`` is set.
+
+    Raises Conflict if the file does not have the text ``former`` any more.
+    """
+    target = state.workspace / name
     with _replace_lock:
         _raise_if_abandoned(abandoned)
+        if former is not None and (_read(target) if _target_exists(target) else b"") != former.encode():
+            raise Conflict(f"{name} has changed since it was read")
         is_config = name == CONFIG_FILE_NAME
         warnings = _validate(state.workspace, data, state.config).warnings if is_config else []
         _replace(state.workspace, name, data, abandoned)
