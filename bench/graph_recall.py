@@ -9,6 +9,7 @@ turns with quiet ones.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import shutil
 import subprocess
@@ -34,6 +35,8 @@ from signet_actors.providers.embedded import EmbeddedEmbedder
 
 TURN: Final = 100
 """Questions of one turn."""
+PART: Final = 10
+"""Questions between two looks whether the process has ended."""
 WARM_UP: Final = 200
 HANG_S: Final = 300.0
 SETTLE_S: Final = 10.0
@@ -81,6 +84,7 @@ def compare(sides: dict[str, Side], bodies: Sequence[bytes]) -> None:
 def beside_communities(side: Side, bodies: Sequence[bytes]) -> dict[str, Any]:
     """Return the latencies of recalls while communities are sought, and of as many before."""
     quiet, meanwhile, took = Answered(), Answered(), []
+    others = itertools.cycle(bodies[::-1])
     command = [sys.executable, "-m", "signet_actors.searcher.communities", str(side.daemon.workspace)]
     for start in range(0, len(bodies), 2 * TURN):
         side.ask(bodies[start : start + TURN], quiet)
@@ -89,7 +93,7 @@ def beside_communities(side: Side, bodies: Sequence[bytes]) -> dict[str, Any]:
             command, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": os.getcwd()}
         ) as process:
             while process.poll() is None:
-                side.ask(bodies[start + TURN : start + TURN + 10], meanwhile)
+                side.ask([next(others) for _ in range(PART)], meanwhile)
         took.append(round(time.perf_counter() - began, 1))
         if process.returncode:
             raise RuntimeError(f"the communities ended with code {process.returncode}")

@@ -24,7 +24,7 @@ from signet_actors.features.communities.reads import read_graphs
 from signet_actors.features.communities.rules import community_id, quality
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.processes.network_guard import block_network_sockets
-from signet_actors.runtime.processes.priority import lower_priority
+from signet_actors.runtime.processes.priority import run_when_idle
 from signet_actors.store.sqlite.reader import read_engine
 
 LIMIT_S: Final = 120
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     """Do the work and print the result."""
     block_network_sockets()
     signal.alarm(LIMIT_S)
-    lower_priority()
+    run_when_idle()
     clock, engine = SystemClock(), read_engine(Workspace(Path(arguments[0])).database)
     with engine.snapshot(clock, deadline_ns=clock.monotonic_ns() + LIMIT_S * 1_000_000_000) as snapshot:
         graphs = list(read_graphs(snapshot, MAX_EDGES))

@@ -29,7 +29,7 @@ from signet_actors.features.projection.reads import vectors
 from signet_actors.features.projection.rules import coordinates, edges, neighbour_count, principal_components
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.processes.network_guard import block_network_sockets
-from signet_actors.runtime.processes.priority import lower_priority
+from signet_actors.runtime.processes.priority import run_when_idle
 from signet_actors.store.sqlite.reader import read_engine
 
 LIMIT_S: Final = 180
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     """Do the work and print the result."""
     block_network_sockets()
     signal.alarm(LIMIT_S)
-    lower_priority()
+    run_when_idle()
     workspace, agent_id, dimensions = arguments
     clock, engine = SystemClock(), read_engine(Workspace(Path(workspace)).database)
     with engine.snapshot(clock, deadline_ns=clock.monotonic_ns() + LIMIT_S * 1_000_000_000) as snapshot:

@@ -71,7 +71,7 @@ def ids(room: StoreRoom, agent: str = "default", **fields: Any) -> set[str]:
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_a_map_is_made_once_and_shows_each_memory(room: StoreRoom, dimensions: int) -> None:
     stored = fill(room, 12, tags=("a", "b"), who="ada", pinned=True)
-    assert asked(room, dimensions=dimensions) == FoundProjection(None, 12)
+    assert asked(room, dimensions=dimensions) == FoundProjection(None, 12, is_current=False)
     make(room, dimensions=dimensions)
     found = shown(room, dimensions=dimensions)
     assert (found.status, found.dimensions, found.count, found.total, found.has_more) == (
@@ -101,9 +101,14 @@ def test_what_is_added_or_changed_makes_the_map_outdated(room: StoreRoom) -> Non
     room.ask(ModifyMemory(MemoryPatch(first, "r", importance=0.1), ME))
     assert shown(room).total == 3
     room.remember("another", vector=[1.0])
-    assert asked(room) == FoundProjection(None, 4)
+    assert (shown(room).total, asked(room).is_current) == (3, False), "the last map is shown until a newer one is made"
     make(room)
-    assert shown(room).total == 4
+    assert (shown(room).total, asked(room).is_current) == (4, True)
+
+
+def test_an_agent_without_memories_has_an_empty_map(room: StoreRoom) -> None:
+    empty = asked(room, "nobody")
+    assert (shown(room, "nobody").nodes, empty.total, empty.is_current) == ([], 0, True)
 
 
 def test_what_is_forgotten_is_gone_at_once_and_back_when_it_is_recovered(room: StoreRoom) -> None:
@@ -125,7 +130,7 @@ def test_the_map_of_an_agent_has_only_what_it_may_read(room: StoreRoom) -> None:
     fill(room, 4, agent_id="bob", visibility="private", who="bob", scope=None)
     make(room, "ada")
     assert ids(room, "ada") == set(mine)
-    assert asked(room, "bob") == FoundProjection(None, 4)
+    assert asked(room, "bob") == FoundProjection(None, 4, is_current=False)
     assert ids(room, "ada", limited_to="/srv/a") == set(mine)
     assert (ids(room, "ada", limited_to="/srv/b"), shown(room, "ada", limited_to="/srv/b").total) == (set(), 0)
     assert room.value("SELECT count(*) FROM umap_cache") == 1

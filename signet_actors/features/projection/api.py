@@ -121,10 +121,11 @@ class FindProjection(Request[Answered], frozen=True, tag="projection.find"):
 
 
 class FoundProjection(msgspec.Struct, frozen=True):
-    """The map, or of how many memories one is to be made."""
+    """The map, or of how many memories one is to be made; ``is_current``: no memory came since it was made."""
 
     found: ProjectionReply | None
     total: int
+    is_current: bool
 
 
 class StoreProjection(Request[Answered], frozen=True, tag="projection.store"):

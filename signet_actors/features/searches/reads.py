@@ -26,7 +26,7 @@ _LIST: Final = (
     " AND (:session IS NULL OR s.session_key = :session) AND (:project IS NULL OR s.project = :project)"
     " AND (:kind IS NULL OR s.kind = :kind) AND (:no_hits IS NULL OR (s.given = 0) = :no_hits)"
     " AND (:since IS NULL OR s.created_at >= :since)"
-    " AND (:before IS NULL OR s.seq < (SELECT b.seq FROM searches b WHERE b.id = :before))"
+    " AND (:before IS NULL OR s.seq < (SELECT b.seq FROM searches b WHERE b.id = :before AND b.agent_id = :agent_id))"
     " ORDER BY s.seq DESC LIMIT :limit"
 )
 _ROWS: Final = (

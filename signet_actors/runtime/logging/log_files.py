@@ -126,18 +126,21 @@ def read_backwards(
 class LogFollower:
     """A reader of the new lines in all log files, known by inode: a renamed one continues at its offset.
 
-    It begins with the line that is not finished yet, or behind what is there of a line longer than ``BLOCK_BYTES``.
+    It begins with the line that is not finished yet, or after it if it is longer than ``BLOCK_BYTES``.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._read: dict[tuple[int, int], int] = {}
+        self._in_long_line: set[tuple[int, int]] = set()
         for file in log_files(directory):
             with contextlib.suppress(FileNotFoundError):
                 status = file.stat()
                 key = status.st_dev, status.st_ino
-                unfinished = next(read_backwards([file], {key: status.st_size}, BLOCK_BYTES), b"")
-                self._read[key] = status.st_size - len(unfinished)
+                unfinished = next(read_backwards([file], {key: status.st_size}, BLOCK_BYTES), None)
+                self._read[key] = status.st_size - len(unfinished or b"")
+                if unfinished is None and status.st_size:
+                    self._in_long_line.add(key)
 
     def offsets(self) -> dict[tuple[int, int], int]:
         return dict(self._read)
@@ -145,7 +148,7 @@ class LogFollower:
     def new_lines(self, most_bytes: int = sys.maxsize) -> Iterator[bytes]:
         """Yield the complete lines that were added since the last call, file by file.
 
-        At most ``most_bytes`` of each file are read; a longer line is cut there.
+        At most ``most_bytes`` of each file are read; a longer line is left out.
         """
         for file in log_files(self._directory):
             with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:
@@ -156,6 +159,14 @@ class LogFollower:
                     position = 0  # the file was truncated
                 stream.seek(position)
                 fresh = stream.read(min(most_bytes, status.st_size - position))
-                whole = fresh.rfind(b"\n") + 1 or (len(fresh) if len(fresh) == most_bytes else 0)
+                whole = fresh.rfind(b"\n") + 1
+                if not whole and len(fresh) == most_bytes:
+                    self._read[key] = position + len(fresh)
+                    self._in_long_line.add(key)
+                    continue
                 self._read[key] = position + whole
-                yield from fresh[:whole].splitlines()
+                lines = fresh[:whole].splitlines()
+                if lines and key in self._in_long_line:
+                    self._in_long_line.discard(key)
+                    del lines[0]
+                yield from lines

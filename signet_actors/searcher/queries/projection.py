@@ -10,7 +10,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from signet_actors.features.projection.api import FindProjection, FoundProjection, Node, ProjectionReply
+from signet_actors.domain.timestamps import iso
+from signet_actors.features.projection.api import (
+    MAX_POINTS,
+    FindProjection,
+    FoundProjection,
+    Node,
+    Points,
+    ProjectionReply,
+)
 from signet_actors.features.projection.reads import StoredMap, shown, stored_map
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.message import Answered
@@ -22,22 +30,24 @@ from signet_actors.store.rows import decode_tags
 
 
 def find(reader: Reader, snapshot: Snapshot, query: FindProjection) -> Answered:
-    """Return a page of the map, or that one is to be made: there is none, or memories were added or changed since."""
+    """Return a page of the map, and whether a new one is to be made: there is none, or memories came or changed since.
+
+    Without memories the map is empty, and none is made.
+    """
     reader.sync(snapshot)
     agent = ReadScope(query.read.agent_id)
     with_vector = reader.columns.embedding_seq[: reader.columns.size]
     everything = reader.rows_in_any_scope(snapshot, agent, Filters(), deleted=False) & (with_vector > 0)
     made = stored_map(snapshot, agent.agent_id, query.dimensions)
     count, newest = int(everything.sum()), int(with_vector[everything].max(initial=0))
-    if made is None or count > made.embedded or newest > made.newest:
+    if made is None and count:
         total = int((reader.allowed_rows(snapshot, query.read, Filters()) & (with_vector > 0)).sum())
-        return _answer(None, total)
-    reply = _page(reader, snapshot, query, made)
-    return _answer(reply, reply.total)
-
-
-def _answer(found: ProjectionReply | None, total: int) -> Answered:
-    return Answered(msgspec.json.encode(FoundProjection(found, total)))
+        found = FoundProjection(None, min(total, MAX_POINTS), is_current=False)
+    else:
+        made = made or StoredMap(Points("pca", [], [], []), 0, 0, iso(reader.clock.wall_ms()))
+        reply = _page(reader, snapshot, query, made)
+        found = FoundProjection(reply, reply.total, is_current=count <= made.embedded and newest <= made.newest)
+    return Answered(msgspec.json.encode(found))
 
 
 def _page(reader: Reader, snapshot: Snapshot, query: FindProjection, made: StoredMap) -> ProjectionReply:
