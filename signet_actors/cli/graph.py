@@ -105,7 +105,7 @@ def show(invocation: Invocation, name: str) -> None:
     On a pipe: kind, aspect, group, claim, content; separated by tabs.
     """
     client = invocation.client()
-    found = _entity(client, name)
+    found = entity_named(client, name)
     tree = client.get("/api/knowledge/navigation/tree", entity=found["id"], maxClaims=500)
     if invocation.has_printed(tree):
         return
@@ -150,7 +150,7 @@ def neighbours(invocation: Invocation, name: str) -> None:
     On a pipe: entity, type, how, strength; separated by tabs.
     """
     client = invocation.client()
-    answer = client.get(f"{_path(_entity(client, name))}/neighbours")
+    answer = client.get(f"{_path(entity_named(client, name))}/neighbours")
     found = answer.records("items")
     if not invocation.has_printed(answer):
         print_records(LINKED, found, none=f"{one_line(name)} is connected with nothing.")
@@ -162,7 +162,7 @@ def neighbours(invocation: Invocation, name: str) -> None:
 def path(invocation: Invocation, source: str, target: str) -> None:
     """Show a shortest path between two entities. Exit code 1 if they are not connected."""
     client = invocation.client()
-    ends = [_entity(client, name)["id"] for name in (source, target)]
+    ends = [entity_named(client, name)["id"] for name in (source, target)]
     answer = client.ask("/api/graph/path", {"source": ends[0], "target": ends[1]})
     answer.confirm("found", True, False)
     if not invocation.has_printed(answer):
@@ -205,7 +205,7 @@ def unsuppress(invocation: Invocation, name: str) -> None:
 
 def _change(invocation: Invocation, method: str, name: str, what: str, done: str, **fields: Any) -> None:
     client = invocation.client()
-    found = _entity(client, name)
+    found = entity_named(client, name)
     answer = client.send(method, f"{_path(found)}/{what}", fields)
     invocation.print_done(answer, done.format(one_line(found["name"])))
 
@@ -219,7 +219,7 @@ def merge(invocation: Invocation, name: str, into: str) -> None:
     merged = _merged(client).get(canonical_name(name))
     if merged is not None:
         raise UnusableId(f"{one_line(name)} is another name of {one_line(merged.get('into'))} already")
-    source, target = _entity(client, name), _entity(client, into)
+    source, target = entity_named(client, name), entity_named(client, into)
     answer = client.send("POST", f"{_path(source)}/merge", {"into": target["id"]})
     invocation.print_done(answer, f"{one_line(source['name'])} is another name of {one_line(target['name'])} now.")
 
@@ -247,7 +247,7 @@ def _merged(client: DaemonClient) -> dict[str, dict[str, Any]]:
     return {canonical_name(str(row.get("name"))): row for row in rows}
 
 
-def _entity(client: DaemonClient, name: str) -> dict[str, Any]:
+def entity_named(client: DaemonClient, name: str) -> dict[str, Any]:
     """Return the entity with this name or id. Raises UnusableId, which names those that are like it."""
     try:
         found: dict[str, Any] = client.get("/api/knowledge/navigation/entity", name=name).body["entity"]

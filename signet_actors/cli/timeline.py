@@ -9,6 +9,7 @@ from urllib.parse import quote
 import click
 
 from signet_actors.cli.connection import print_answer
+from signet_actors.cli.graph import entity_named
 from signet_actors.cli.invocation import Invocation, command, page_options
 from signet_actors.cli.presentation import one_line, print_message, time_text
 from signet_actors.cli.tables import Column, print_records
@@ -36,7 +37,10 @@ def timeline(invocation: Invocation, named: str, limit: int, offset: int, newest
 
     ID is that of a memory, or the id or name of an entity. On a pipe: time, source, event, details; separated by tabs.
     """
-    client, path = invocation.client(), f"/api/timeline/{quote(named, safe='')}"
+    client = invocation.client()
+    if "/" in named:  # no part of a path: a name such as C++ / Qt
+        named = entity_named(client, named)["id"]
+    path = f"/api/timeline/{quote(named, safe='')}"
     if whole:
         print_answer(client.get(f"{path}/export"))
         return

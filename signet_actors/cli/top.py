@@ -100,7 +100,7 @@ def drawing(before: Seen, seen: Seen, *, problem: str = "") -> Group:
 def _parts(before: Seen, seen: Seen, elapsed: float, problem: str) -> Iterator[RenderableType]:
     status, db = seen.status, seen.status.get("db") or {}
     unwell = [name for name, part in seen.domains.items() if part["status"] not in _WELL]
-    is_well = not unwell and not problem and status["status"] == "running"
+    state = "down" if problem or status["status"] != "running" else "warn" if unwell else "up"
     requests = _rate(before, seen, elapsed, "gateway", "requests")
     sentence = [
         problem or f"{status['status']}, up {duration(status['uptime'])}",
@@ -108,7 +108,7 @@ def _parts(before: Seen, seen: Seen, elapsed: float, problem: str) -> Iterator[R
         *([f"{requests:.1f} requests a second"] if elapsed else []),
         *(f"{name}: {seen.domains[name]['status']} (`signet doctor`)" for name in unwell),
     ]
-    yield f"{mark('up' if is_well else 'down')} {', '.join(map(one_line, sentence))}\n"
+    yield f"{mark(state)} {', '.join(map(one_line, sentence))}\n"
     yield _table(("process", "state", "CPU", "memory", "restarts"), _processes(before, seen, elapsed))
     yield ""
     waiting = [job for job in seen.jobs if job["pending"] or job["leased"] or job["dead"]]
@@ -164,7 +164,7 @@ def _table(titles: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Table:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in titles:
-        table.add_column(title, no_wrap=True, overflow="ellipsis")
+        table.add_column(title, no_wrap=title != titles[-1])
     for row in rows:
         table.add_row(*map(one_line, row))
     return table

@@ -403,6 +403,15 @@ def test_the_timeline_of_an_entity_is_found_by_its_name(daemon: ScriptedDaemon, 
     assert json.loads(signet("timeline", "The shop", "--export").stdout)["meta"] == {"version": "1.0"}
 
 
+def test_the_timeline_of_an_entity_whose_name_has_a_slash_is_found(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    daemon.on("GET", "/api/knowledge/navigation/entity", {"entity": {"id": "e-1", "name": "C++ / Qt"}})
+    daemon.on("GET", "/api/timeline/e-1", {"events": [], "hasMore": False})
+    assert signet("timeline", "C++ / Qt").exit_code == 0
+    assert daemon.asked[0].query == {"name": "C++ / Qt"}
+
+
 def test_recover_sends_a_reason(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("POST", f"/api/memory/{ID}/recover", {"id": ID, "status": "recovered", "newVersion": 4})
     assert signet("recover", ID).exit_code == 0
