@@ -51,8 +51,8 @@ export function Health() {
     return { status, pipeline, health };
   }, { everyMs: STATE_MS });
   const plan = useLoad("plan", async (signal) => {
-    const [repairs, backups] = await Promise.all([api("repair.plan", {}, { signal }), api("backup.list", {}, { signal })]);
-    return { repairs: repairs.repairs, backups };
+    const [repairs, backups, latency] = await Promise.all([api("repair.plan", {}, { signal }), api("backup.list", {}, { signal }), api("analytics.latency", {}, { signal })]);
+    return { repairs: repairs.repairs, backups, latency };
   }, { everyMs: PLAN_MS });
   const { data } = state;
   const again = () => Promise.all([plan.reload(), state.reload()]);
@@ -70,7 +70,7 @@ export function Health() {
     </ul>
     <${Reading} load=${plan} what="the repairs" />
     <div class="tiles"><${Processes} status=${data.status} /><${Queues} pipeline=${data.pipeline} /><${Cost} pipeline=${data.pipeline} />
-      ${plan.data ? html`<${Backups} backups=${plan.data.backups} again=${again} />` : null}<${Domains} health=${data.health} /></div>
+      ${plan.data ? html`<${Latency} latency=${plan.data.latency} /><${Backups} backups=${plan.data.backups} again=${again} />` : null}<${Domains} health=${data.health} /></div>
   </div>`;
 }
 
@@ -117,6 +117,14 @@ function Cost({ pipeline }) {
   const used = pipeline.usageToday;
   return html`<${Tile} title="Model calls today">${used.length ? html`<table><thead><tr><th>model</th><th>calls</th><th>tokens</th><th>cost</th></tr></thead><tbody>${used.map((one) => html`<tr><td>${cut(one.model || one.provider, 40)}</td><td>${one.calls}</td>
       <td>${(one.tokensIn + one.tokensOut).toLocaleString("en")}</td><td>${one.costMicrousd ? `$${(one.costMicrousd / 1e6).toFixed(2)}` : ""}</td></tr>`)}</tbody></table>` : html`<p class="meta">None.</p>`}</${Tile}>`;
+}
+
+const LATENCIES = [["remember", "remember"], ["recall", "recall"], ["mutate", "change"], ["jobs", "job"]];
+
+function Latency({ latency }) {
+  const asked = LATENCIES.filter(([name]) => latency[name].count);
+  return html`<${Tile} title="How long it takes">${asked.length ? html`<table><thead><tr><th>of the last 1,000</th><th>half within</th><th>95 %</th><th>99 %</th></tr></thead><tbody>${asked.map(([name, title]) => html`<tr key=${name}><td>${title}</td>
+      ${["p50", "p95", "p99"].map((part) => html`<td>${latency[name][part].toFixed(1)} ms</td>`)}</tr>`)}</tbody></table>` : html`<p class="meta">Nothing was asked yet.</p>`}</${Tile}>`;
 }
 
 function Backups({ backups, again }) {
