@@ -11,27 +11,35 @@ const DAY_MS = 86_400_000;
 const SILENT_MS = 7 * DAY_MS;
 const FEED = 14;
 const MOST_PAGES = 5;
+const WHOLE_MS = 300_000;
 const TOKEN_CHARS = 4;
 
-async function readDay(project, signal) {
-  const since = new Date(Date.now() - DAY_MS).toISOString();
-  const rows = [];
+let day = { key: "", wholeAt: 0, rows: [], isCut: false };
+
+// Returns the day's searches, with those memories alone that the session had. Of what was read within WHOLE_MS only newer ones are asked for.
+async function readDay(key, project, signal) {
+  const from = new Date(Date.now() - DAY_MS).toISOString();
+  const isKnown = day.key === key && day.rows.length > 0 && Date.now() - day.wholeAt < WHOLE_MS;
+  const since = isKnown ? day.rows[0].at : from;
+  const rows = new Map();
   let before;
   for (let page = 0; page < MOST_PAGES; page += 1) {
     const reply = await api("searches.list", { project, since, before, limit: 200 }, { signal });
-    rows.push(...reply.searches);
+    for (const row of reply.searches) rows.set(row.id, { ...row, memories: row.memories.filter((one) => one.outcome === "received") });
     before = reply.next || undefined;
     if (!before) break;
   }
-  return rows;
+  if (isKnown) for (const row of day.rows) if (row.at >= from && !rows.has(row.id)) rows.set(row.id, row);
+  day = { key, wholeAt: isKnown ? day.wholeAt : Date.now(), rows: [...rows.values()], isCut: Boolean(before) || (isKnown && day.isCut) };
+  return day;
 }
 
-async function read(project, signal) {
-  const [searches, last, harnesses, reviews, pipeline, health] = await Promise.all([
-    readDay(project, signal), api("searches.list", { kind: "prompt", limit: 1 }, { signal }), api("harnesses.list", {}, { signal }),
+async function read(key, project, signal) {
+  const [{ rows, isCut }, last, harnesses, reviews, pipeline, health] = await Promise.all([
+    readDay(key, project, signal), api("searches.list", { kind: "prompt", limit: 1 }, { signal }), api("harnesses.list", {}, { signal }),
     api("reviews.list", { limit: 1 }, { signal }), api("pipeline.status", {}, { signal }), api("health.get", {}, { signal }),
   ]);
-  return { searches, last: last.searches[0], harnesses: harnesses.harnesses, reviews: reviews.total, pipeline, health };
+  return { searches: rows, isCut, last: last.searches[0], harnesses: harnesses.harnesses, reviews: reviews.total, pipeline, health };
 }
 
 // Returns [sign, word, sentence].
@@ -44,8 +52,9 @@ function headline({ health, last, harnesses }) {
 }
 
 export function Today({ route }) {
-  const { project } = route.params;
-  const load = useLoad(`today ${project || ""}`, (signal) => read(project, signal), { everyMs: EVERY_MS });
+  const { project, agent } = route.params;
+  const key = `today ${project || ""} ${agent || ""}`;
+  const load = useLoad(key, (signal) => read(key, project, signal), { everyMs: EVERY_MS });
   const { data } = load;
   if (!data) return html`<${Reading} load=${load} what="today" />${load.error ? null : html`<${Placeholder} />`}`;
   const [sign, word, sentence] = headline(data);
@@ -54,7 +63,7 @@ export function Today({ route }) {
     <${Needs} data=${data} />
     ${data.last || data.searches.length ? null : html`<ol class="first"><li>Connect a program: <${Command} text="signet setup" /></li><li>Remember something: <${Command} text='signet remember "The staging database listens on port 5433"' /></li>
       <li>Ask the program about it in a new session. This page shows what it was given.</li></ol>`}
-    <div class="day"><${Day} searches=${data.searches} pipeline=${data.pipeline} /><${Feed} searches=${data.searches} /></div></div>`;
+    <div class="day"><${Day} searches=${data.searches} isCut=${data.isCut} pipeline=${data.pipeline} /><${Feed} searches=${data.searches} /></div></div>`;
 }
 
 function Needs({ data }) {
@@ -68,7 +77,7 @@ function Needs({ data }) {
     ${[...silent, ...unheard].map((one) => html`<li key=${one.id}>${cut(one.name, 30)} ${one.lastSeen ? html`was not heard for ${span((Date.now() - Date.parse(one.lastSeen)) / 1000)}` : "was not heard since the daemon started"}: <${Command} text=${`signet connect ${one.id} --check`} /></li>`)}</ul>`;
 }
 
-function Day({ searches, pipeline }) {
+function Day({ searches, isCut, pipeline }) {
   const prompts = searches.filter((one) => one.kind === "prompt");
   const skipped = prompts.filter((one) => one.skipped).length;
   const given = prompts.filter((one) => one.given && !one.skipped).length;
@@ -79,7 +88,7 @@ function Day({ searches, pipeline }) {
   const characters = searches.reduce((sum, one) => sum + one.characters, 0);
   const cost = pipeline.usageToday.reduce((sum, one) => sum + one.costMicrousd, 0) / 1e6;
   return html`<section class="tile"><h3>Last 24 hours</h3>
-    <p class="big">${prompts.length} <span class="meta">${prompts.length === 1 ? "prompt" : "prompts"}</span></p>
+    <p class="big">${prompts.length}${isCut ? "+" : ""} <span class="meta">${prompts.length === 1 ? "prompt" : "prompts"}</span></p>
     <svg class="spark" viewBox="0 0 96 24" preserveAspectRatio="none" role="img" aria-label=${`Prompts by hour, at most ${most}`}>${hours.map((number, hour) =>
       html`<rect key=${hour} x=${(23 - hour) * 4} width="3" y=${24 - (22 * number) / most - 1} height=${(22 * number) / most + 1} />`)}</svg>
     <dl class="facts"><dt>Given lines</dt><dd>${share(given)}</dd><dt>Nothing fit</dt><dd>${share(prompts.length - given - skipped)}</dd><dt>Not asked</dt><dd>${share(skipped)}</dd>
