@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
@@ -27,7 +28,7 @@ MAX_NAME = 200
 
 @pytest.fixture(scope="module")
 def hostile(browser: Any) -> Iterator[LiveDaemon]:
-    """A daemon with markup, hidden characters and words without an end in every text that a caller chooses.
+    """A daemon with markup, hidden characters and words without an end in what callers choose, and in its log.
 
     What the API refuses (a type that is no name) is written into the database of the stopped daemon.
     """
@@ -45,6 +46,11 @@ def hostile(browser: Any) -> Iterator[LiveDaemon]:
         daemon.edit("UPDATE memories SET content = ?, type = ? WHERE content LIKE 'www%'", LONG, LONG)
         daemon.edit("UPDATE memory_history SET new_content = ?, changed_by = ? WHERE reason LIKE 'www%'", LONG, LONG)
         daemon.start()
+        log = max((daemon.workspace / ".daemon" / "logs").glob("daemon-*.log"))
+        with log.open("a") as file:
+            for text in (MARKUP, HIDDEN, LONG):
+                line = {"timestamp": text[:40], "level": "error", "event": text, "actor": text[:80], "model": text}
+                file.write(json.dumps(line) + "\n")
         yield daemon
 
 
@@ -83,6 +89,8 @@ def test_hostile_texts_stay_texts_on_all_screens(browser: Any, hostile: LiveDaem
     visitor.open("#/memories")
     expect(visitor.page.locator(".line").filter(has_text="<img src=x onerror=alert(1)>").first).to_be_visible()
     expect(visitor.page.locator(".line").filter(has_text="⟦U+202E⟧gnp.exe").first).to_be_visible()
+    visitor.open("#/logs")
+    expect(visitor.page.locator("main").get_by_text("<img src=x onerror=alert(1)>").first).to_be_visible()
     assert visitor.close() == []
 
 
