@@ -11,7 +11,7 @@ import { Command, Empty, MemoryLine, Placeholder, Reading, useFocus } from "./pa
 import { current, setParams } from "./route.js";
 import { count, cut, day, projectName } from "./words.js";
 
-const TYPING_MS = 120;
+const TYPING_MS = 30;
 const PAGE = 100;
 const FOUND = 50;
 const SETTLED_MS = 400;
