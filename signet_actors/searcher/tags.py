@@ -10,14 +10,13 @@ from array import array
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-import msgspec
 import numpy as np
 
 from signet_actors.searcher.columns import Mask, MemoryColumns
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import columns as stored
+from signet_actors.store.rows import decode_tags
 
-_TAGS: Final = msgspec.json.Decoder(list[str])
 _MANY_CHANGES: Final = 500
 
 
@@ -55,9 +54,10 @@ class MemoryTags:
             self._size = end
 
     def _add(self, rows: Iterable[tuple[int, str]]) -> None:
+        """Add the tags of all rows. Raises ``StoredValueInvalid`` if one cannot be read; then none is added."""
         known = self._dictionary
-        for seq, tags in rows:
-            for tag in _TAGS.decode(tags):
+        for seq, tags in [(seq, decode_tags(text)) for seq, text in rows]:
+            for tag in tags:
                 self._rows.append(seq)
                 self._codes.append(known.setdefault(tag, len(known)))
 
