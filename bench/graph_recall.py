@@ -36,7 +36,7 @@ from signet_actors.providers.embedded import EmbeddedEmbedder
 TURN: Final = 100
 """Questions of one turn."""
 PART: Final = 10
-"""Questions between two looks whether the process has ended."""
+"""Questions over one connection, between two looks whether the process has ended."""
 WARM_UP: Final = 200
 HANG_S: Final = 300.0
 SETTLE_S: Final = 10.0
@@ -87,7 +87,8 @@ def beside_communities(side: Side, bodies: Sequence[bytes]) -> dict[str, Any]:
     others = itertools.cycle(bodies[::-1])
     command = [sys.executable, "-m", "signet_actors.searcher.communities", str(side.daemon.workspace)]
     for start in range(0, len(bodies), 2 * TURN):
-        side.ask(bodies[start : start + TURN], quiet)
+        for part in range(start, start + TURN, PART):
+            side.ask(bodies[part : part + PART], quiet)
         began = time.perf_counter()
         with subprocess.Popen(
             command, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": os.getcwd()}
