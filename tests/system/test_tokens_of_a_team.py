@@ -204,7 +204,7 @@ def test_the_bearer_of_a_token_has_rate_limits_of_its_own() -> None:
             team.owner.request("PATCH", f"/api/memory/{memory}", change).ok()
 
 
-def test_a_wrong_token_is_counted_whoever_says_that_he_only_looks() -> None:
+def test_a_wrong_token_is_counted_although_the_request_only_observes() -> None:
     with team_daemon() as team:
         wrong = team.with_token("wrong").acting(x_signet_observe="1")
         before = refused_requests(team)
