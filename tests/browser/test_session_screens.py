@@ -109,3 +109,12 @@ def test_a_session_whose_transcript_was_erased_says_so(visit: Visit, daemon: Liv
     visitor = visit("#/session/erased-1")
     expect(visitor.page.locator("main")).to_contain_text("erased")
     expect(visitor.page.locator("main")).not_to_contain_text("colour of the ferry")
+
+
+def test_each_line_says_why_it_was_given(visit: Visit) -> None:
+    visitor = visit(f"#/session/{SESSION}")
+    visitor.settle()
+    visitor.page.locator("aside.given").get_by_role("button", name="Why?").first.click()
+    told = visitor.page.locator("aside.given li .told").first
+    expect(told).to_contain_text("Then it was given.")
+    expect(told).to_contain_text("Today:")

@@ -6,7 +6,7 @@ import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
 import { Command, Empty, Placeholder, Project, Reading, Relevance, Time } from "./parts.js";
 import { go, to } from "./route.js";
-import { Now, WhyNot } from "./why-not.js";
+import { Now, Why, WhyNot } from "./why-not.js";
 import { count, cut, outcomeOf, visible } from "./words.js";
 
 const LISTED = 60;
@@ -119,15 +119,17 @@ function Given({ search, text, answer, before }) {
   for (const memory of left) reasons.set(memory.why, (reasons.get(memory.why) || 0) + 1);
   const best = Math.max(0, ...left.map((memory) => memory.relevance ?? 0));
   const outcome = outcomeOf(search);
+  const asked = search.prompt && search.kind === "prompt" ? { search, text, before } : null;
   const headline = `${outcome.charAt(0).toUpperCase()}${outcome.slice(1)}${search.given ? `, ${count(search.characters, "character")}` : outcome === "nothing fit" && left.length ? `; the best had ${best.toFixed(2)}` : ""}`;
   return html`<aside class="given" aria-label="What it was given"><p class="meta"><b>${headline}</b><span>${Math.round(search.ms)} ms</span></p>
-    <ul>${given.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} isUsed=${seemsUsed(memory.content || "", search.prompt || "", answer)} />`)}</ul>
+    <ul>${given.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} asked=${asked} isUsed=${seemsUsed(memory.content || "", search.prompt || "", answer)} />`)}</ul>
     ${left.length ? html`<details><summary>Left out: ${[...reasons].map(([why, number]) => `${number}, ${why}`).join("; ")}</summary>
-      <ul>${left.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} why=${memory.why} />`)}</ul></details>` : null}
-    ${search.prompt && search.kind === "prompt" ? html`<${Now} search=${search} text=${text} before=${before} /><${WhyNot} search=${search} text=${text} before=${before} />` : null}</aside>`;
+      <ul>${left.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} asked=${asked} why=${memory.why} />`)}</ul></details>` : null}
+    ${asked ? html`<${Now} ...${asked} /><${WhyNot} ...${asked} />` : null}</aside>`;
 }
 
-function GivenLine({ memory, isUsed, why }) {
+function GivenLine({ memory, asked, isUsed, why }) {
   return html`<li><a href=${to(["memory", memory.id])}>${memory.forgotten ? html`<s>forgotten since</s>` : visible(memory.content)}</a>
-    <span class="meta"><${Relevance} value=${memory.relevance} />${isUsed ? html`<span class="is-ok">✓ seems used</span>` : null}${memory.changed ? html`<span>it has other words now</span>` : null}${why ? html`<span>${why}</span>` : null}</span></li>`;
+    <span class="meta"><${Relevance} value=${memory.relevance} />${isUsed ? html`<span class="is-ok">✓ seems used</span>` : null}${memory.changed ? html`<span>it has other words now</span>` : null}${why ? html`<span>${why}</span>` : null}</span>
+    ${asked && !memory.forgotten ? html`<${Why} ...${asked} memory=${memory} />` : null}</li>`;
 }

@@ -41,6 +41,25 @@ export function Now({ search, text, before }) {
       ${gone.map((memory) => html`<li key=${memory.id}>− ${memory.forgotten ? "a memory that is forgotten" : cut(memory.content || "", 160)}: ${rows.find((one) => one.id === memory.id)?.why || "it is not found any more"}</li>`)}</ul></div>`;
 }
 
+async function explained(search, text, before, memory) {
+  const reply = await rehearse(search, text, before, { explainId: memory.id });
+  return { memory, then: then(search, memory), explained: reply.explained };
+}
+
+function Told({ told }) {
+  const { explained: now } = told;
+  return html`<div class="told" role="status"><p><b>${cut(told.memory.content, 160)}</b></p><p>${told.then}</p>
+    ${now ? html`<p>Today: ${now.explanation ? html`<${Relevance} value=${now.explanation.relevance} /> ` : ""}${now.why}.</p>
+      ${now.explanation ? html`<ul>${because(now.explanation).map((line) => html`<li>${line}</li>`)}</ul>` : null}` : null}</div>`;
+}
+
+// Why a memory was given, or left out, beside its line.
+export function Why({ search, text, before, memory }) {
+  const [told, setTold] = useState(null);
+  const run = () => attempt(async () => setTold(await explained(search, text, before, memory)));
+  return told ? html`<${Told} told=${told} />` : html`<button class="plain" onClick=${run}>Why?</button>`;
+}
+
 export function WhyNot({ search, text: asked, before }) {
   const [found, setFound] = useState(null);
   const [told, setTold] = useState(null);
@@ -51,16 +70,13 @@ export function WhyNot({ search, text: asked, before }) {
     if (text) attempt(async () => setFound(await candidates(text)));
   };
   const pick = (memory) => attempt(async () => {
-    const reply = await rehearse(search, asked, before, { explainId: memory.id });
-    setTold({ memory, then: then(search, memory), explained: reply.explained });
+    setTold(await explained(search, asked, before, memory));
     setFound(null);
   });
   return html`<form class="why-not" onSubmit=${submit}>
     <input name="memory" aria-label="Why not…? Words or id of a memory" placeholder="Why not…? Words or id of a memory" autocomplete="off" />
     ${found ? html`<ul>${found.map((memory) => html`<li key=${memory.id}><button type="button" onClick=${() => pick(memory)}>${cut(memory.content, 120)}</button></li>`)}
       ${found.length ? null : html`<li class="meta">No memory has this.</li>`}</ul>` : null}
-    ${told ? html`<div class="told" role="status"><p><b>${cut(told.memory.content, 160)}</b></p><p>${told.then}</p>
-      ${told.explained ? html`<p>Today: ${told.explained.explanation ? html`<${Relevance} value=${told.explained.explanation.relevance} /> ` : ""}${told.explained.why}.</p>
-        ${told.explained.explanation ? html`<ul>${because(told.explained.explanation).map((line) => html`<li>${line}</li>`)}</ul>` : null}` : null}</div>` : null}
+    ${told ? html`<${Told} told=${told} />` : null}
   </form>`;
 }
