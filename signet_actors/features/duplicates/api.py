@@ -163,8 +163,9 @@ DEDUPLICATE: Final[Operation[DeduplicateRequest, DeduplicateReply]] = Operation(
     owner_only=True,
     body_required=False,
     description=(
-        "Equal texts, and texts whose vectors are nearer than `memory.pipelineV2.repair.dedupSemanticThreshold` if one"
-        " of them has all words of the other. Both must be of one agent, project, scope and visibility, and not pinned."
+        "Equal texts, and texts whose vectors are nearer than `memory.pipelineV2.repair.dedupSemanticThreshold` if both"
+        " have the same words and signs in the same order. Both must be of one agent, project, scope, visibility,"
+        " author and type, not pinned, and not recovered from a merge before."
         " The one that is merged can be recovered like any that is forgotten."
     ),
 )

@@ -83,7 +83,7 @@ class Usage:
         self._task: asyncio.Task[None] | None = None
 
     def observe(self, operation: Operation[Any] | None, actor: bytes | str, status: int, took_ns: int) -> None:
-        """Count a response to the actor, who may be nobody (empty). Takes about a microsecond."""
+        """Count a response to the actor (empty if it is not known). Takes about a microsecond."""
         name = OTHER if operation is None else CLASS_OF.get(operation.name, OTHER)
         counts = self._names.get(actor) or self._counts_of(actor)
         setattr(counts, name, getattr(counts, name) + 1)
