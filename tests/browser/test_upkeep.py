@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -56,6 +57,7 @@ def test_proposals_are_decided_by_keys_and_a_decision_is_taken_back(look: Any, p
     proposal = visitor.page.get_by_role("article", name="Proposal")
     expect(proposal).to_contain_text("1 of 2")
     expect(proposal).to_contain_text("vault keys")
+    expect(proposal.locator("q")).to_have_text(re.compile(r"memory \d about the vault keys\.$"))
     visitor.press("r")
     expect(proposal).to_contain_text("1 of 1")
     visitor.press("u")

@@ -94,10 +94,19 @@ export function Review() {
   </div>`;
 }
 
+// The sentence of the source that shares most words with the proposed text.
+function sentenceFor(source, proposed) {
+  const words = (text) => new Set(text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu));
+  const wanted = words(proposed);
+  const shared = (sentence) => [...words(sentence)].filter((word) => wanted.has(word)).length;
+  return source.split(/(?<=[.!?])\s+|\n+/).reduce((best, one) => (shared(one) > shared(best) ? one : best));
+}
+
 const VERBS = { add: "Remember", update: "Change", delete: "Forget", merge: "Merge" };
 
 function Proposal({ item, place, editing, approve, reject, edit, skip }) {
   const [text, setText] = useState(item.fact_content || "");
+  const source = useLoad(item.source_memory_id, (signal) => api("memories.get", { id: item.source_memory_id, include_deleted: true }, { signal }));
   return html`<article class="proposal" aria-label="Proposal">
     <header><h2>${VERBS[item.action] || cut(item.action, 30)} <${Type} type=${item.fact_type} /></h2><span class="meta">${place} · <${Time} at=${item.created_at} /></span></header>
     ${item.reason ? html`<p class="why">It needs you: ${cut(item.reason.replace(/_/g, " "), 300)}.${item.rationale ? ` The model says: ${cut(item.rationale, 600)}` : ""}</p>` : null}
@@ -110,6 +119,7 @@ function Proposal({ item, place, editing, approve, reject, edit, skip }) {
         : item.current_content === null ? html`<p class="text"><ins>${visible(item.fact_content)}</ins></p>`
         : html`<${Diff} before=${item.current_content} after=${item.fact_content} />`}</section>
     </div>
+    ${source.data ? html`<p>It was said: <q>${cut(sentenceFor(source.data.content, item.fact_content || item.current_content || ""), 400)}</q></p>` : null}
     <p class="meta"><span>confidence ${Math.round(item.confidence * 100)} %</span>
       <a href=${to(["memory", item.source_memory_id])}>where it comes from</a>
       ${item.memory_id ? html`<a href=${to(["memory", item.memory_id])}>the memory that it is about</a>` : null}
