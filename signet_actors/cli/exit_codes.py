@@ -60,6 +60,7 @@ STATUS_REMEDIES: dict[str, str] = {
     "content_gone": "`signet review reject ID` rejects the proposal.",
     "pinned": "Change it yourself with `signet edit ID`; `signet review reject ID` rejects the proposal.",
     "duplicate_content_hash": "`signet show ID` prints it.",
+    "duplicate_in_project": "`signet show ID` prints it.",
 }
 """Advice by the ``status`` of a refused change. It takes precedence over the advice by error code."""
 
@@ -121,4 +122,7 @@ def explanation(error: SignetError) -> str:
     if answer.get("status") == "duplicate_content_hash":
         other = answer.get("duplicateMemoryId")
         return "Another memory has this text already" + (f": {other}" if other else "")
+    if answer.get("status") == "duplicate_in_project":
+        other = answer.get("duplicateMemoryId")
+        return "A memory of that project has this text already" + (f": {other}" if other else "")
     return "the daemon issues no tokens while auth.mode is local" if error.detail == NO_TOKENS else error.detail

@@ -26,6 +26,7 @@ from signet_actors.cli.invocation import (
     command,
     page_options,
     print_unusual_type,
+    project_option,
     reason_option,
     split_tags,
     version_option,
@@ -64,6 +65,7 @@ from signet_actors.errors import ErrorCode, RequestRefused
 )
 @click.option("--importance", "-i", type=click.FloatRange(0, 1), help="New importance from 0 to 1.")
 @click.option("--pin/--unpin", "pinned", default=None, help="Pin or unpin it.")
+@project_option("Project to move it to; an empty text: it belongs to none.")
 @reason_option("edited on the command line")
 @version_option()
 def edit(
@@ -109,6 +111,7 @@ def edit(
         if parts := answer.body.get("otherParts"):
             stay = "stays as it was" if len(parts) == 1 else "stay as they were"
             print_message(f"It is a part of a longer text, of which {counted(len(parts), 'other part')} {stay}.")
+        _print_moved_with(answer.body)
         print_unusual_type(given["type"])
 
 
@@ -176,7 +179,7 @@ def _edited(content: str) -> Iterator[str | None]:
     """Open the text in the user's editor and yield the new text; None if it is unchanged."""
     from signet_actors.cli.edited_text import edited_text  # noqa: PLC0415 - slow; not needed to remember or recall
 
-    options = "--content, --type, --tags, --importance or --pin/--unpin"
+    options = "--content, --type, --tags, --importance, --project or --pin/--unpin"
     with edited_text(content + "\n", ".md", instead=f"nothing to change: give {options}") as text:
         edited = text.rstrip("\n")
         if not edited.strip():
@@ -397,6 +400,14 @@ def _print_facts(body: dict[str, Any], field: str, what: str, *, whole: bool = F
         shown = f"{', '.join(facts[:SESSIONS_SHOWN])}{', …' if facts[SESSIONS_SHOWN:] else ''}"
         why = "as a part of the text or made of it" if whole else "because the pipeline had made it of this"
         print_message(f"{what} too, {why}: {shown}.")
+
+
+def _print_moved_with(body: dict[str, Any]) -> None:
+    """Print which facts have moved to the project with the memory that they were made of."""
+    facts = [one_line(fact) for fact in body.get("movedWith") or ()]
+    if facts:
+        shown = f"{', '.join(facts[:SESSIONS_SHOWN])}{', …' if facts[SESSIONS_SHOWN:] else ''}"
+        print_message(f"Moved too, because the pipeline had made it of this: {shown}.")
 
 
 def _print_other_parts(invocation: Invocation, body: dict[str, Any]) -> None:

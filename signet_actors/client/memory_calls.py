@@ -225,10 +225,12 @@ def update(
     tags: TagList | None = None,
     importance: float | None = None,
     pinned: bool | None = None,
+    project: str | None = None,
     if_version: int | None = None,
 ) -> Exchange[PatchReply]:
-    """Change what is given of a memory; empty ``tags`` remove them. Raises DoesNotExist, and Conflicting for another
-    version than ``if_version``.
+    """Change what is given of a memory; empty ``tags`` remove them, an empty ``project`` moves it out of its project.
+
+    Raises DoesNotExist, and Conflicting for another version than ``if_version`` or a text that the project has already.
     """
     request = PatchRequest(
         reason=reason,
@@ -237,6 +239,7 @@ def update(
         tags=None if tags is None else _tags(tags),
         importance=importance,
         pinned=pinned,
+        to_project=project,
         if_version=if_version,
     )
     return (yield from caller.call(PATCH_MEMORY, request, id=id))

@@ -41,6 +41,8 @@ COMPACTION: Final = "compaction"
 """``source_type`` of the summary of a compaction; its ``source_id`` is the key of the session."""
 INTERNAL_SOURCE_TYPES: Final = (CHUNK, DERIVED, COMPACTION)
 """Source types whose ``source_id`` is an internal id, not an external source that could be remembered again."""
+MOVED_WITH: Final = "moved with the memory that it was made of"
+"""Why a fact or an answer changed its project: nobody has changed what it says."""
 REPLACED: Final = "replaced by a later summary of the session"
 """Why a summary of a compaction was deleted: nobody wanted to forget what it says."""
 

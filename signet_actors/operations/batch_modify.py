@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import MAX_TEXT_CHARS, SecretRule, Text
-from signet_actors.operations.memory_changes import IfVersion, NewContent, NewTags, NewType
+from signet_actors.operations.memory_changes import MOVED_WITH, IfVersion, NewContent, NewProject, NewTags, NewType
 from signet_actors.operations.operation import BY_ALL, EXAMPLE_MEMORY, Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import CallerFields, Importance, LongText
@@ -28,6 +28,7 @@ class ModifyPatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     importance: Importance | None = None
     pinned: bool | None = None
     who: str | None = None
+    to_project: NewProject | None = msgspec.field(default=None, name="project")
     reason: LongText | None = None
     if_version: IfVersion | None = None
 
@@ -49,6 +50,7 @@ class ModifyResult(msgspec.Struct, frozen=True, rename="camel"):
     content_changed: bool | UnsetType = UNSET
     embedded: bool | UnsetType = UNSET
     duplicate_memory_id: str | UnsetType = UNSET
+    moved_with: Annotated[list[str], Meta(description=MOVED_WITH)] | UnsetType = UNSET
     redacted: bool | UnsetType = UNSET
     redactions: list[str] | UnsetType = UNSET
     error: str | UnsetType = UNSET

@@ -142,6 +142,17 @@ class Text(FieldType):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OptionalName(Text):
+    """The name that a field of a memory gets; null or a blank text: it has none, which the request holds as ""."""
+
+    null: Any = ""
+
+    def read(self, given: Given) -> Any:
+        value = super().read(given)
+        return "" if value is ABSENT else value
+
+
+@dataclass(frozen=True, kw_only=True)
 class Choice(FieldType):
     """One of ``values``; blank counts as absent."""
 

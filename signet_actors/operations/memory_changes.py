@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.operations.field_types import Content, Flag, MemoryType, Tags, Version
+from signet_actors.operations.field_types import Content, Flag, MemoryType, OptionalName, Tags, Version
 from signet_actors.operations.forget import FORGOTTEN_WITH, MAY_BE_SAID_IN, OTHER_PARTS, SAID_BY, SAID_IN
 from signet_actors.operations.operation import BY_ALL, EXAMPLE_MEMORY, Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
@@ -21,14 +21,23 @@ from signet_actors.operations.request_fields import TYPE_FOR_MODELS, CallerField
 NewTags = Annotated[tuple[str, ...], Tags(null=()), Meta(description="An array, or separated by commas; null: no tags")]
 NewType = Annotated[str, MemoryType()]
 NewContent = Annotated[str, Content()]
+NewProject = Annotated[
+    str,
+    OptionalName(),
+    Meta(description="The project to move it to: a directory, or any other name; null: it belongs to none"),
+]
 IfVersion = Annotated[int, Version(), Meta(description="Refuse unless this is the current version")]
 
 
+MOVED_WITH: Final = "Ids of the facts that the pipeline had made of it, which moved to the same project"
 WHOLE: Final = "if the memory is a part of a long text, the same for all of its other parts"
 
 
 class PatchRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True):
-    """What to change: at least one of content, type, tags, importance, pinned. ``tags`` null clears them."""
+    """What to change: at least one of content, type, tags, importance, pinned, project.
+
+    ``tags`` null clears them; ``project`` null moves the memory out of its project.
+    """
 
     reason: LongText
     content: NewContent | None = None
@@ -36,6 +45,7 @@ class PatchRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True):
     tags: NewTags | None = None
     importance: Importance | None = None
     pinned: bool | None = None
+    to_project: NewProject | None = msgspec.field(default=None, name="project")
     if_version: IfVersion | None = None
 
 
@@ -49,6 +59,7 @@ class PatchReply(msgspec.Struct, frozen=True, rename="camel"):
     content_changed: bool = False
     embedded: bool | UnsetType = UNSET
     other_parts: Annotated[list[str], Meta(description=OTHER_PARTS)] | UnsetType = UNSET
+    moved_with: Annotated[list[str], Meta(description=MOVED_WITH)] | UnsetType = UNSET
     redacted: Literal[True] | UnsetType = UNSET
     redactions: list[str] | UnsetType = UNSET
     success: Literal[True] = True

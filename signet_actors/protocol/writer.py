@@ -207,7 +207,8 @@ class Modified(Message, frozen=True, tag="writer.modified", omit_defaults=True):
     """Outcome of a patch.
 
     ``status``: updated, no_changes, not_found, deleted, version_conflict, duplicate_content_hash,
-    autonomous_unpin_denied. ``parts``: of a part of a long text whose content changed, its other live parts.
+    duplicate_in_project, autonomous_unpin_denied. ``parts``: of a part of a long text whose content or project
+    changed, its other live parts. ``moved_with``: the facts that moved to the project because they were made of it.
     """
 
     id: str
@@ -218,10 +219,14 @@ class Modified(Message, frozen=True, tag="writer.modified", omit_defaults=True):
     embedded: bool = False
     duplicate_memory_id: str | None = None
     parts: list[str] = []
+    moved_with: list[str] = []
 
 
 class MemoryPatch(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The fields to change, in storage form; UNSET keeps a field, ``tags=()`` clears the tags."""
+    """The fields to change, in storage form; UNSET keeps a field, ``tags=()`` clears the tags.
+
+    ``project`` None: the memory belongs to none.
+    """
 
     id: str
     reason: str
@@ -231,6 +236,7 @@ class MemoryPatch(msgspec.Struct, frozen=True, omit_defaults=True):
     importance: float | UnsetType = UNSET
     pinned: bool | UnsetType = UNSET
     who: str | UnsetType = UNSET
+    project: str | UnsetType | None = UNSET
     if_version: int | None = None
     vector: Vector | None = None
 

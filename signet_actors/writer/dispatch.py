@@ -18,8 +18,7 @@ from signet_actors.protocol import leases as lease_messages
 from signet_actors.protocol import pipeline as pipeline_messages
 from signet_actors.protocol import session_summaries as summary_messages
 from signet_actors.protocol import writer as messages
-from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Asked, Principal, message_of
+from signet_actors.protocol.message import Asked, message_of
 from signet_actors.protocol.sessions import RecordSessions, SetBypass
 from signet_actors.protocol.transcripts import ForgetTranscript, StoreTurns
 from signet_actors.store.command_context import CommandContext
@@ -79,17 +78,16 @@ def _modify(context: CommandContext, command: messages.ModifyMemory) -> messages
 
 
 def _modify_many(context: CommandContext, command: messages.ModifyMany) -> messages.ManyModified:
-    return messages.ManyModified(
-        [_modify_one(context, patch, command.principal, command.read) for patch in command.patches]
-    )
+    return messages.ManyModified([_modify_one(context, patch, command) for patch in command.patches])
 
 
 def _modify_one(
-    context: CommandContext, patch: messages.MemoryPatch, principal: Principal, read: ReadScope
+    context: CommandContext, patch: messages.MemoryPatch, command: messages.ModifyMany
 ) -> messages.Modified:
+    others = {other.id for other in command.patches}
     context.heartbeat()
     with context.tx.savepoint():
-        return memory_changes.modify(context, patch, principal, read)
+        return memory_changes.modify(context, patch, command.principal, command.read, without=others)
 
 
 HANDLERS: Final[dict[type, Any]] = {

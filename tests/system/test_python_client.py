@@ -59,6 +59,16 @@ def stored(client: Client, content: str, **fields: Any) -> str:
     return reply.id
 
 
+def test_a_memory_moves_to_another_project_and_out_of_it(client: Client) -> None:
+    stored = client.remember("The moved client note", project="/srv/quay").id
+    for number, (project, expected) in enumerate((("/srv/pier", "/srv/pier"), ("", None)), start=2):
+        assert client.update(stored, reason="sorted", project=project).new_version == number
+        assert client.get(stored).project == expected
+    (moved,) = client.update_many([ModifyPatch(id=stored, to_project="/srv/quay")], reason="back").results
+    assert (moved.status, client.get(stored).project) == ("updated", "/srv/quay")
+    assert client.forget(stored, reason="done").success
+
+
 def test_a_memory_is_stored_found_changed_forgotten_and_recovered(client: Client) -> None:
     first = client.remember("The staging database listens on port 5433", tags=["ops", "db"], importance=0.9)
     assert isinstance(first, RememberReply)

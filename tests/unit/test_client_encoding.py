@@ -243,7 +243,7 @@ def test_the_parameters_of_a_method_are_fields_of_its_request(
     function: Callable[..., Any], request_type: type[msgspec.Struct], more: set[str], left_out: set[str]
 ) -> None:
     named = set(inspect.signature(function).parameters) - {"caller", "filters"} - more
-    fields = {field.name for field in request_fields(request_type)}
+    fields = {name for field in request_fields(request_type) for name in (field.name, *field.spellings[:1])}
     assert named <= fields
     assert left_out <= fields
     defaults = {field.name: field.default for field in request_fields(request_type)}

@@ -27,6 +27,9 @@ _SOURCE: Final = (
 )
 _CITED: Final = "SELECT a.source_id FROM aggregate_sources a WHERE a.memory_id = :id AND a.cited = 1"
 _ANSWERS: Final = "SELECT a.memory_id FROM aggregate_sources a WHERE a.source_id = :id ORDER BY a.memory_id"
+_PROJECTS: Final = (
+    "SELECT m.project FROM aggregate_sources a JOIN memories m ON m.id = a.source_id WHERE a.memory_id = :id"
+)
 _FORGOTTEN_WITH: Final = (
     f"{_ANSWERS.partition(' ORDER')[0]} AND coalesce((SELECT h.reason FROM memory_history h"
     " WHERE h.memory_id = a.memory_id AND h.event = 'deleted' ORDER BY h.seq DESC LIMIT 1), '')"
@@ -71,6 +74,11 @@ def name_sources(tx: WriteTransaction, memory_id: str, sources: Iterable[tuple[A
 def answers_of(tx: WriteTransaction, source_id: str) -> list[str]:
     """Return the ids of the answers, live and deleted, that were made from the memory."""
     return [memory_id for (memory_id,) in tx.rows(_ANSWERS, {"id": source_id})]
+
+
+def projects_of_sources(tx: WriteTransaction, memory_id: str) -> list[str | None]:
+    """Return the project of each memory that the answer was made from."""
+    return [project for (project,) in tx.rows(_PROJECTS, {"id": memory_id})]
 
 
 def forgotten_with(tx: WriteTransaction, source_id: str) -> list[str]:

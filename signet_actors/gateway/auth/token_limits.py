@@ -75,6 +75,13 @@ def within_limits(request: T, scope: TokenScope) -> T:
     return msgspec.structs.replace(request, **changed) if changed else request
 
 
+def check_new_values(scope: TokenScope, *, project: str | None, who: str | None) -> None:
+    """Raise Forbidden if a memory would get a project or an author outside of the scope; None: it keeps its own."""
+    for given, limit, what in ((project, scope.project, "project"), (who, scope.user, "user")):
+        if limit is not None and given not in {None, limit}:
+            raise Forbidden(f"scope restricted to {what} '{limit}'")
+
+
 @cache
 def reads_scope(operation: Operation[Any]) -> bool:
     """Return whether ``scope`` is that of memories, not of a token."""

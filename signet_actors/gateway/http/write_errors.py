@@ -30,6 +30,7 @@ OUTCOME_ERRORS: Final[dict[str, OutcomeError]] = {
     "not_deleted": OutcomeError(ErrorCode.CONFLICT, "Memory is not deleted"),
     "version_conflict": OutcomeError(ErrorCode.CONFLICT, "Version conflict"),
     "duplicate_content_hash": OutcomeError(ErrorCode.CONFLICT, "Duplicate content hash"),
+    "duplicate_in_project": OutcomeError(ErrorCode.CONFLICT, "That project has a memory with this text already"),
     "pinned_requires_force": OutcomeError(ErrorCode.CONFLICT, "Pinned memories require force=true"),
     "autonomous_force_denied": OutcomeError(
         ErrorCode.FORBIDDEN, "Autonomous agents cannot force-delete pinned memories"

@@ -80,9 +80,7 @@ async def _read_item(
         raise InvalidRequest("reason is required", field="reason")
     redactor = FieldRedactor(call.state)
     clean = redacted(redactor, fields)
-    patch, redactions = await memory_patch(
-        call.state, found.of(clean.id, "id"), clean.reason or reason, clean, frames, trace_id=call.trace_id
-    )
+    patch, redactions = await memory_patch(call, found.of(clean.id, "id"), clean.reason or reason, clean, frames)
     common = call.redactions if fields.reason is None else ()
     return patch, redactions + common + redactor.redactions
 
@@ -104,6 +102,7 @@ def _result(outcome: Modified, stored: Collection[str], *, redactions: Kinds) ->
         outcome,
         content_changed=outcome.content_changed if applied else UNSET,
         embedded=(outcome.embedded or outcome.id in stored) if applied and outcome.content_changed else UNSET,
+        moved_with=outcome.moved_with or UNSET,
         **redaction_fields(redactions if applied else ()),
         error=UNSET if applied else outcome_text(outcome.status),
     )

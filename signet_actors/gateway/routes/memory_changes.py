@@ -10,12 +10,12 @@ from msgspec import UNSET
 from signet_actors.domain.memories import importance_to_store
 from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.errors import InvalidRequest
+from signet_actors.gateway.auth.token_limits import check_new_values
 from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.http.write_errors import outcome_response
 from signet_actors.gateway.ingest import embed_texts, prepare_text, redaction_fields
 from signet_actors.gateway.routes.forget import find_saying
-from signet_actors.gateway.state import GatewayState
 from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.operations import memory_changes as api
 from signet_actors.operations.batch_modify import ModifyPatch
@@ -25,9 +25,7 @@ from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, Modified, M
 async def patch_memory(call: Call[api.PatchRequest]) -> HttpResponse:
     """Apply a patch durably (``updated``), or report that it changes nothing (``no_changes``)."""
     frames: list[bytes] = []
-    patch, redactions = await memory_patch(
-        call.state, call.path["id"], call.request.reason, call.request, frames, trace_id=call.trace_id
-    )
+    patch, redactions = await memory_patch(call, call.path["id"], call.request.reason, call.request, frames)
     done = await call.ask_writer(
         ModifyMemory(patch=patch, principal=call.principal, read=call.read),
         frames=frames,
@@ -41,6 +39,7 @@ async def patch_memory(call: Call[api.PatchRequest]) -> HttpResponse:
             done,
             embedded=embedded if done.content_changed else UNSET,
             other_parts=done.parts or UNSET,
+            moved_with=done.moved_with or UNSET,
             **redaction_fields(redactions + call.redactions),
         )
     )
@@ -59,33 +58,39 @@ def unembedded_versions(outcomes: Sequence[Modified]) -> dict[str, int]:
 
 
 async def memory_patch(
-    state: GatewayState,
+    call: Call[Any],
     id: str,  # noqa: A002  the name in the message
     reason: str,
     fields: api.PatchRequest | ModifyPatch,
     frames: list[bytes],
-    *,
-    trace_id: str,
 ) -> tuple[MemoryPatch, Kinds]:
     """Return the patch, and append the embedding of its new content to ``frames``.
 
     Returns the kinds of secrets in the content too. Prefixes such as ``critical:`` stay in the content,
-    because only an explicit remember interprets them (docs/decisions.md 39). Raises InvalidRequest.
+    because only an explicit remember interprets them (docs/decisions.md 39). Raises InvalidRequest, and Forbidden for
+    a project or an author outside of the limits of the caller's token.
     """
+    state, project = call.state, fields.to_project
+    who = fields.who if isinstance(fields, ModifyPatch) else None
+    if project:
+        project = await state.projects.project_of(project)
+    check_new_values(call.identity.scope, project=project, who=who)
     wanted = {
         "type": fields.type,
         "tags": fields.tags,
         "importance": importance_to_store(fields.importance, pinned=fields.pinned, otherwise=None),
         "pinned": fields.pinned,
-        "who": fields.who if isinstance(fields, ModifyPatch) else None,
+        "who": who,
     }
     changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    if project is not None:
+        changes["project"] = project or None
     redactions: Kinds = ()
     if fields.content is not None:
         text = await prepare_text(state, fields.content)
         if not text.content:
             raise InvalidRequest("content must be a non-empty string", field="content")
-        (vector,) = await embed_texts(state, [text.content], frames, trace_id=trace_id)
+        (vector,) = await embed_texts(state, [text.content], frames, trace_id=call.trace_id)
         changes |= {"content": text.content, "vector": vector}
         redactions = text.redactions
     if not changes:

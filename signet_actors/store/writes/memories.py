@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from signet_actors.domain.dated_sections import SUMMARY_TYPE
-from signet_actors.domain.memories import CHUNK, COMPACTION, DERIVED, INTERNAL_SOURCE_TYPES, REPLACED
+from signet_actors.domain.memories import CHUNK, COMPACTION, DERIVED, INTERNAL_SOURCE_TYPES, MOVED_WITH, REPLACED
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.store.engine import Insert, Reads, WriteTransaction
 from signet_actors.store.read_policy import readable_in_any_scope
@@ -60,7 +60,11 @@ class StoredRow(NamedTuple):
     @property
     def duplicate_scope(self) -> Scope:
         """The scope inside which another memory can be a duplicate of this one."""
-        return self.agent_id, self.visibility, self.project or "", self.scope or ""
+        return self.scope_in(self.project)
+
+    def scope_in(self, project: str | None) -> Scope:
+        """Return the same for the memory in another project."""
+        return self.agent_id, self.visibility, project or "", self.scope or ""
 
 
 class FormerText(NamedTuple):
@@ -132,7 +136,8 @@ _LIVE_BY_SOURCE: Final = (
 _FACTS_OF: Final = (
     f"{_SELECT} m.source_id = :id AND m.source_type = '{DERIVED}' AND m.agent_id = :agent AND m.pinned = 0"
     " AND m.is_deleted = :deleted AND coalesce(m.deleted_at, '') >= :since AND m.version = 1 + (SELECT count(*)"
-    " FROM memory_history h WHERE h.memory_id = m.id AND h.event IN ('deleted', 'recovered')) ORDER BY m.seq"
+    " FROM memory_history h WHERE h.memory_id = m.id AND (h.event IN ('deleted', 'recovered')"
+    f" OR h.event = 'updated' AND h.reason = '{MOVED_WITH}')) ORDER BY m.seq"
 )
 SUPERSEDED: Final = "imported again with another text"
 """Why a memory was deleted that an import has replaced: nobody wanted to forget it."""
@@ -191,6 +196,7 @@ _LIVE_SEQ_OF_CONTENT: Final = (
 _SEQS: Final = "SELECT m.id, m.seq FROM ({}) i CROSS JOIN memories m WHERE m.id = i.value"
 _CONTENT_BYTES: Final = "SELECT octet_length(m.content) FROM memories m WHERE m.id = :id"
 _CURRENT_TEXT: Final = "SELECT m.content, m.tags, m.embedding_seq IS NOT NULL FROM memories m WHERE m.id = :id"
+_KEY_OF: Final = "SELECT m.idempotency_key FROM memories m WHERE m.seq = :seq"
 _IS_EMBEDDED: Final = "SELECT m.embedding_seq IS NOT NULL FROM memories m WHERE m.id = :id"
 
 _SET_EMBEDDING: Final = "UPDATE memories SET embedding_seq = :embedding_seq, embedding_model = :model WHERE seq = :seq"
@@ -243,6 +249,12 @@ def other_live_by_hash(tx: WriteTransaction, scope: Scope, digest: str, seq: int
 
 def by_idempotency_key(tx: WriteTransaction, scope: Scope, key: str) -> StoredRow | None:
     return _row(tx, _BY_IDEMPOTENCY_KEY, in_scope(scope, key=key))
+
+
+def idempotency_key(tx: WriteTransaction, seq: int) -> str | None:
+    """Return the idempotency key of the row; None if it has none."""
+    key: str | None = tx.value(_KEY_OF, {"seq": seq})
+    return key
 
 
 def live_by_source(tx: WriteTransaction, scope: Scope, source_id: str) -> StoredRow | None:

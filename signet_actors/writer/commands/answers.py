@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from signet_actors.domain.memories import AGGREGATE
+from signet_actors.domain.memories import AGGREGATE, MOVED_WITH
 from signet_actors.features.aggregate_recall import writes as answers
 from signet_actors.features.aggregate_recall.api import AnswerSaved, SaveAnswer
 from signet_actors.features.aggregate_recall.rules import shared_project, visibility_of
@@ -17,7 +17,7 @@ from signet_actors.protocol.message import Principal
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.memories import StoredRow
-from signet_actors.writer.commands import deletion, memories
+from signet_actors.writer.commands import deletion, history, memories
 
 
 def save(context: CommandContext, command: SaveAnswer) -> AnswerSaved:
@@ -63,6 +63,27 @@ def forget_made_of(context: CommandContext, source: StoredRow, principal: Princi
         deletion.soft_delete(context, row, principal, reason)
         forgotten.append(answer_id)
     return forgotten
+
+
+def move_made_of(context: CommandContext, source: StoredRow, principal: Principal) -> None:
+    """Move the answers that were made from the memory, live and deleted, to the project that their sources share now.
+
+    An answer whose text the project has already is forgotten.
+    """
+    for answer_id in answers.answers_of(context.tx, source.id):
+        row = memory_rows.by_id(context.tx, answer_id)
+        project = shared_project(answers.projects_of_sources(context.tx, answer_id))
+        if row is None or row.project == project:
+            continue
+        context.heartbeat()
+        scope = row.scope_in(project)
+        if not row.is_deleted and memory_rows.other_live_by_hash(context.tx, scope, row.content_hash, row.seq):
+            deletion.soft_delete(context, row, principal, answers.SOURCE_CHANGED)
+        memories.keep_key_unique(context, row, project, principal)
+        columns = {"project": project}
+        memory_rows.update(context.tx, row.seq, columns, updated_at=context.now, updated_by=principal.changed_by)
+        metadata = {"before": {"project": row.project}, "after": columns}
+        history.record(context, row.id, "updated", principal, reason=MOVED_WITH, metadata=metadata)
 
 
 def forgotten_with(context: CommandContext, source: StoredRow) -> Sequence[StoredRow]:

@@ -238,6 +238,15 @@ def restore_key(context: CommandContext, row: StoredRow, principal: Principal) -
     return {"idempotencyKeyRestored": True}
 
 
+def keep_key_unique(context: CommandContext, row: StoredRow, project: str | None, principal: Principal) -> None:
+    """Release the key that the row would share with another one in ``project``: that of a deleted one, or its own."""
+    key = memory_rows.idempotency_key(context.tx, row.seq)
+    holder = None if key is None else memory_rows.by_idempotency_key(context.tx, row.scope_in(project), key)
+    if key is not None and holder is not None:
+        released = holder if holder.is_deleted and not row.is_deleted else row
+        release_key(context, released.seq, released.id, key, principal)
+
+
 def by_source(context: CommandContext, memory: NewMemory) -> Remembered | None:
     """Return the live memory that came from the memory's source, for a content that would be stored as chunks."""
     row = row_of_source(context, memory)

@@ -16,7 +16,7 @@ from msgspec import UNSET
 from signet_actors.domain import forget_budget
 from signet_actors.domain.dated_sections import SUMMARY_TYPE
 from signet_actors.domain.jobs import EXTRACT
-from signet_actors.domain.memories import AGGREGATE, COMPACTION, REPLACED, type_source
+from signet_actors.domain.memories import AGGREGATE, COMPACTION, MOVED_WITH, REPLACED, type_source
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.domain.said_again import Passage, says_most, statement_of
@@ -55,7 +55,7 @@ from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes import session_summaries as summary_rows
 from signet_actors.store.writes.memories import StoredRow
 from signet_actors.writer.byte_budget import ByteBudget
-from signet_actors.writer.commands import answers, deletion, embeddings, graph, history, jobs
+from signet_actors.writer.commands import answers, deletion, embeddings, graph, history, jobs, memories
 from signet_actors.writer.commands.graph import Contributor
 from signet_actors.writer.commands.memories import REMEMBERED_AGAIN, restore_key
 
@@ -69,11 +69,13 @@ def modify(
     read: ReadScope,
     *,
     evidence: history.Evidence | None = None,
+    without: Collection[str] = (),
 ) -> Modified:
     """Apply the patch and raise the version, or return a status that tells why not.
 
     An agent or the pipeline cannot unpin a memory, because it could forget it then. With ``evidence`` the new content
-    comes from the pipeline or was there before, so nothing is extracted from it.
+    comes from the pipeline or was there before, so nothing is extracted from it. A memory that moves to another project
+    takes along what the pipeline has made of it; ``without`` these, which have patches of their own.
     """
     row = memory_rows.readable_by_id(context.tx, patch.id, read)
     if row is None:
@@ -90,6 +92,7 @@ def modify(
         ("type", patch.type, row.type),
         ("importance", patch.importance, row.importance),
         ("who", patch.who, row.who),
+        ("project", patch.project, row.project),
         ("pinned", UNSET if patch.pinned is UNSET else int(patch.pinned), row.pinned),
         ("tags", UNSET if tags is None else tags, decode_tags(row.tags)),
     ):
@@ -108,20 +111,23 @@ def modify(
 
     columns: dict[str, Any] = {**changes, "type": changes.get("type", row.type), "type_source": source}
     embedded = False
-    new_content = row.content
-    if content_changed:
-        assert isinstance(patch.content, str)
-        new_content = patch.content
-        digest = content_hash(new_content)
-        same = memory_rows.other_live_by_hash(context.tx, row.duplicate_scope, digest, row.seq)
+    moves = "project" in changes
+    new_content = patch.content if isinstance(patch.content, str) else row.content
+    digest = content_hash(new_content) if content_changed else row.content_hash
+    if content_changed or moves:
+        scope = row.scope_in(changes.get("project", row.project))
+        same = memory_rows.other_live_by_hash(context.tx, scope, digest, row.seq)
         duplicate = deletion.make_room(context, same, row.source_type, principal)
         if duplicate is not None:
             return Modified(
                 id=patch.id,
-                status="duplicate_content_hash",
+                status="duplicate_in_project" if moves else "duplicate_content_hash",
                 current_version=row.version,
                 duplicate_memory_id=duplicate.id,
             )
+    if moves:
+        memories.keep_key_unique(context, row, changes["project"], principal)
+    if content_changed:
         embedding_rows.remove(context.tx, row.id)
         seq = None if patch.vector is None else embeddings.store(context, row.id, digest, patch.vector)
         embedded = seq is not None
@@ -162,6 +168,7 @@ def modify(
     )
     if content_changed:
         answers.forget_made_of(context, row, principal, answer_rows.SOURCE_CHANGED)
+    moved_with = _move_made_of(context, row, changes["project"], principal, without) if moves else []
     return Modified(
         id=row.id,
         status="updated",
@@ -169,8 +176,27 @@ def modify(
         new_version=row.version + 1,
         content_changed=content_changed,
         embedded=embedded,
-        parts=chunk_rows.other_parts(context.tx, row) if content_changed else [],
+        parts=chunk_rows.other_parts(context.tx, row) if content_changed or moves else [],
+        moved_with=moved_with,
     )
+
+
+def _move_made_of(
+    context: CommandContext, source: StoredRow, project: str | None, principal: Principal, without: Collection[str]
+) -> list[str]:
+    """Move what was made of the memory, of which ``source`` is the row before it moved; return the ids of its facts.
+
+    A fact that the project has already stays where it is.
+    """
+    answers.move_made_of(context, source, principal)
+    moved = []
+    for fact in facts_of(context, source):
+        if fact.project == source.project and fact.id not in without:
+            context.heartbeat()
+            patch = MemoryPatch(fact.id, MOVED_WITH, project=project)
+            if modify(context, patch, principal, ReadScope(fact.agent_id)).status == "updated":
+                moved.append(fact.id)
+    return moved
 
 
 def pin(context: CommandContext, stored: Remembered, agent_id: str, principal: Principal) -> Remembered:

@@ -1,0 +1,156 @@
+"""A memory that moves to another project takes along what was made of it, and is unique there, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Principal
+from signet_actors.protocol.writer import (
+    ForgetMemory,
+    ManyModified,
+    MemoryPatch,
+    Modified,
+    ModifyMany,
+    ModifyMemory,
+    NewMemory,
+    RecoverMemory,
+    RememberChunks,
+)
+from signet_actors.writer.check import check_database
+from tests.store.test_aggregate_answers import save
+from tests.support.pipeline_harness import PipelineHarness, add, configured
+
+HERE, THERE = "/srv/here", "/srv/there"
+ME = Principal(changed_by="ada")
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[PipelineHarness]:
+    room = PipelineHarness(tmp_path, config=configured())
+    yield room
+    room.close()
+    assert check_database(room.path, deep=True).findings == []
+
+
+def move(room: PipelineHarness, memory_id: str, project: str | None, **fields: Any) -> Modified:
+    answer = room.ask(ModifyMemory(MemoryPatch(memory_id, "sorted", project=project, **fields), ME))
+    assert isinstance(answer, Modified), answer
+    return answer
+
+
+def project_of(room: PipelineHarness, memory_id: str) -> str | None:
+    project: str | None = room.memory(memory_id, "project")[0]
+    return project
+
+
+def with_facts(room: PipelineHarness) -> tuple[str, list[str]]:
+    source = room.remember("The ferry is blue and leaves at noon", project=HERE)
+    facts = room.extract(add("The ferry is painted blue"), add("The ferry leaves at noon"))
+    return source.id, [str(fact.memory_id) for fact in facts]
+
+
+def test_a_move_is_a_change_with_a_version_and_a_history(room: PipelineHarness) -> None:
+    stored = room.remember("The ferry is blue", project=HERE)
+    assert move(room, stored.id, HERE).status == "no_changes"
+    assert move(room, stored.id, THERE, if_version=2).status == "version_conflict"
+    moved = move(room, stored.id, THERE, if_version=1)
+    assert (moved.status, moved.new_version, moved.content_changed) == ("updated", 2, False)
+    assert move(room, stored.id, None, if_version=2).status == "updated"
+    assert room.memory(stored.id, "project, version, updated_by") == (None, 3, "ada")
+    changes = [event["metadata"] for event in room.events(stored.id) if event["event"] == "updated"]
+    assert [(change["before"], change["after"]) for change in changes] == [
+        ({"project": HERE}, {"project": THERE}),
+        ({"project": THERE}, {"project": None}),
+    ]
+
+
+def test_a_text_that_the_project_has_already_stays_where_it_is(room: PipelineHarness) -> None:
+    one, other = room.remember("The ferry is blue", project=HERE), room.remember("The ferry is blue.", project=THERE)
+    refused = move(room, one.id, THERE)
+    assert (refused.status, refused.duplicate_memory_id) == ("duplicate_in_project", other.id)
+    assert (project_of(room, one.id), room.memory(one.id, "version")) == (HERE, (1,))
+    assert move(room, one.id, THERE, content="The ferry is blue now").status == "updated"
+    assert move(room, one.id, HERE, content="The FERRY is blue").status == "updated"
+    room.ask(ForgetMemory(other.id, "r", ME))
+    assert move(room, one.id, THERE).status == "updated"
+    assert room.ask(RecoverMemory(other.id, "r", ME)).status == "duplicate_content_hash"
+
+
+def test_what_was_remembered_there_again_is_the_memory_that_moved(room: PipelineHarness) -> None:
+    one = room.remember("The ferry is blue", project=HERE)
+    move(room, one.id, THERE)
+    assert room.remember("The ferry is blue", project=THERE).id == one.id
+    assert room.remember("The ferry is blue", project=HERE).id != one.id
+
+
+def test_an_idempotency_key_stays_with_one_memory_of_the_project(room: PipelineHarness) -> None:
+    one = room.remember("The ferry is blue", project=HERE, idempotency_key="k")
+    other = room.remember("The crane is red", project=THERE, idempotency_key="k")
+    gone = room.remember("The quay is long", idempotency_key="k")
+    room.ask(ForgetMemory(gone.id, "r", ME))
+    assert move(room, one.id, None).status == "updated"
+    assert [room.memory(each.id, "idempotency_key")[0] for each in (one, other, gone)] == ["k", "k", None]
+    assert move(room, one.id, THERE).status == "updated"
+    assert [room.memory(each.id, "idempotency_key")[0] for each in (one, other)] == [None, "k"]
+    assert room.remember("whatever", project=THERE, idempotency_key="k").id == other.id
+
+
+def test_the_facts_of_a_memory_move_with_it_and_back(room: PipelineHarness) -> None:
+    source, facts = with_facts(room)
+    assert move(room, source, THERE).moved_with == facts
+    assert move(room, source, None).moved_with == facts
+    back = move(room, source, HERE)
+    assert (back.moved_with, {project_of(room, fact) for fact in facts}) == (facts, {HERE})
+    forgotten = room.ask(ForgetMemory(source, "r", ME))
+    assert forgotten.facts == facts, "a move is no change of what they say"
+
+
+def test_a_fact_that_was_changed_or_that_is_known_there_stays(room: PipelineHarness) -> None:
+    source, facts = with_facts(room)
+    room.ask(ModifyMemory(MemoryPatch(facts[0], "mine", tags=("ops",)), ME))
+    room.remember("The ferry leaves at noon", project=THERE)
+    assert move(room, source, THERE).moved_with == []
+    assert {project_of(room, fact) for fact in facts} == {HERE}
+
+
+def test_many_memories_move_at_once_each_by_its_own_patch(room: PipelineHarness) -> None:
+    source, facts = with_facts(room)
+    twin = room.remember("The crane is red", project=HERE)
+    room.remember("The crane is red", project=THERE)
+    patches = [MemoryPatch(each, "r", project=THERE, if_version=1) for each in (source, *facts, twin.id)]
+    answer = room.ask(ModifyMany(tuple(patches), ME))
+    assert isinstance(answer, ManyModified)
+    assert [done.status for done in answer.results] == [*["updated"] * 3, "duplicate_in_project"]
+    assert answer.results[0].moved_with == []
+
+
+def test_a_part_of_a_long_text_names_those_that_stay(room: PipelineHarness) -> None:
+    chunks = ("one part.", "another part.", "a last part.")
+    parts = room.ask(RememberChunks(NewMemory("\n".join(chunks), "fact", 0.8, project=HERE), chunks, ME)).ids
+    assert move(room, parts[0], THERE).parts == parts[1:]
+    assert move(room, parts[1], THERE).parts == parts[2:]
+
+
+def test_an_answer_is_of_the_project_that_all_its_sources_have(room: PipelineHarness) -> None:
+    one, two = room.remember("one", project=HERE), room.remember("two", project=HERE)
+    saved, forgotten = save(room, one, two), save(room, one, text="forgotten answer")
+    room.ask(ForgetMemory(str(forgotten.id), "r", ME))
+    move(room, one.id, THERE)
+    assert (project_of(room, str(saved.id)), project_of(room, str(forgotten.id))) == (None, THERE)
+    limited = ReadScope(project=HERE)
+    assert room.ask(ModifyMemory(MemoryPatch(str(saved.id), "r", pinned=True), ME, limited)).status == "not_found"
+    room.remember("The answer", project=THERE)
+    move(room, two.id, THERE)
+    assert room.memory(str(saved.id), "project, is_deleted") == (THERE, 1), "the project says it already"
+
+
+def test_a_memory_outside_of_the_limits_of_a_caller_is_not_found(room: PipelineHarness) -> None:
+    one = room.remember("The ferry is blue", project=HERE)
+    patch = MemoryPatch(one.id, "r", project=THERE)
+    assert room.ask(ModifyMemory(patch, ME, ReadScope(project=THERE))).status == "not_found"
+    assert project_of(room, one.id) == HERE
