@@ -249,7 +249,8 @@ class SearchMemory(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A memory of a search. ``outcome``, in words ``why``: whether it was ``given``, or why it was left out.
 
     ``version``: since which it had the words that it had then; ``changed``: it has others now. ``content``: the
-    beginning of what it says now, null if it is ``forgotten``.
+    beginning of what it says now, null if it is ``forgotten``; ``content_then``: that of what it said then, if it was
+    edited since and its former words are kept.
     """
 
     id: str
@@ -260,6 +261,7 @@ class SearchMemory(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     why: str
     type: str
     content: str | None
+    content_then: str | None = None
     changed: bool = False
     forgotten: bool = False
 

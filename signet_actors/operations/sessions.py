@@ -77,10 +77,11 @@ class SessionsReply(msgspec.Struct, frozen=True):
 class KeptSession(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A session of the agent, active or past, and what is kept of it.
 
-    ``prompts``: those that were answered; ``promptsGiven``: those of them that were given memories; ``skipped``: starts
-    and prompts at which a hook did nothing; ``searches``: recalls and searches by tools. ``given``: memories that these
-    were given together; ``characters``: of the texts of its start and its prompts. ``transcript``: whether it is kept;
-    ``turns``: of a kept one. ``score``: how well memory served it, null without one.
+    ``prompt``: the beginning of its first one that is kept. ``prompts``: those that were answered; ``promptsGiven``:
+    those of them that were given memories; ``skipped``: starts and prompts at which a hook did nothing; ``searches``:
+    recalls and searches by tools. ``given``: memories that these were given together; ``characters``: of the texts of
+    its start and its prompts. ``transcript``: whether it is kept; ``turns``: of a kept one. ``score``: how well memory
+    served it, null without one.
     """
 
     key: str
@@ -90,6 +91,7 @@ class KeptSession(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     last_active_at: str
     active: bool = False
     bypassed: bool = False
+    prompt: str | None = None
     prompts: int = 0
     prompts_given: int = 0
     skipped: int = 0

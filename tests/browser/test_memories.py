@@ -11,7 +11,7 @@ pytest.importorskip("playwright", reason="make test-browser installs it")
 from playwright.sync_api import expect
 
 from tests.support.live_daemon import LiveDaemon
-from tests.support.web_page import NARROW, Visitor
+from tests.support.web_page import NARROW, Visitor, converse
 
 pytestmark = [pytest.mark.browser, pytest.mark.system]
 
@@ -216,3 +216,67 @@ def test_on_a_telephone_a_memory_opens_over_the_list(visit: Visit) -> None:
     assert not visitor.is_too_wide()
     visitor.press("Escape")
     expect(visitor.page.locator(".detail")).to_have_count(0)
+
+
+def test_what_probably_does_not_answer_is_folded_and_unfolded_by_a_key(visit: Visit) -> None:
+    visitor = visit("#/memories")
+    search(visitor, "port of the staging database")
+    expect(lines(visitor)).to_have_count(1)
+    fold = visitor.page.get_by_role("button", name="more that probably do not answer")
+    expect(fold).to_be_visible()
+    visitor.press("v")
+    expect(fold).to_have_count(0)
+    expect(lines(visitor)).not_to_have_count(1)
+    shown = [float(text) for text in visitor.page.locator("section.list .relevance .digits").all_text_contents()]
+    assert shown == sorted(shown, reverse=True)
+    assert all(value < 0.5 for value in shown[1:])
+
+
+def test_a_chip_counts_what_it_leaves_under_the_other_conditions(visit: Visit, daemon: LiveDaemon) -> None:
+    base = {"project": "/fields"}
+    for number, (kind, tag) in enumerate([("fact", "hay"), ("fact", "oats"), ("rule", "hay")]):
+        daemon.api.remember(f"Field {number} was mown in week {number + 20}", type=kind, tags=[tag], **base)
+    gone = daemon.api.remember("Field 9 was sold to the mill", type="rule", tags=["hay"], **base)["id"]
+    daemon.api.request("DELETE", f"/api/memory/{gone}", {"reason": "r"}).ok()
+    visitor = visit("#/memories?project=/fields&tags=hay")
+    expect(lines(visitor)).to_have_count(2)
+    chips = visitor.page.get_by_role("group", name="Filters")
+    expect(chips.get_by_role("button", name="fact 1")).to_be_visible()
+    chips.get_by_role("button", name="rule 1").click()
+    expect(lines(visitor)).to_have_count(1)
+    expect(chips.get_by_role("button", name="fact 1")).to_be_visible()
+    chips.get_by_role("button", name="Forgotten 1").click()
+    expect(lines(visitor)).to_have_count(1)
+    expect(lines(visitor)).to_contain_text("Field 9")
+
+
+def test_a_change_of_this_page_is_not_announced_to_it(visit: Visit, daemon: LiveDaemon) -> None:
+    daemon.api.remember("The kestrel hovers over field 4", project="/kestrels")
+    visitor = visit("#/memories?project=/kestrels")
+    expect(lines(visitor)).to_have_count(1)
+    visitor.press("Enter")
+    expect(visitor.page.locator(".detail > .text")).to_be_visible()
+    visitor.press("e")
+    visitor.page.keyboard.type(", at noon")
+    visitor.press("Control+Enter")
+    expect(notice(visitor)).to_contain_text("Saved.")
+    expect(visitor.page.locator(".detail > .text")).to_contain_text("at noon")
+    visitor.page.wait_for_timeout(2_000)
+    told = visitor.page.get_by_role("button", name="Something was stored")
+    expect(told).to_have_count(0)
+    daemon.api.remember("Another kestrel came", project="/kestrels")
+    expect(told).to_be_visible()
+
+
+def test_the_story_of_a_memory_names_the_sessions_that_it_was_given_to(visit: Visit, daemon: LiveDaemon) -> None:
+    question = "Which colour has the boat house of the harbour?"
+    memory = daemon.api.remember("The boat house of the harbour is ochre", project="/harbour")["id"]
+    converse(daemon, "harbour-1", {question: "Ochre."}, "/harbour", "codex")
+    daemon.api.post("/api/memory/feedback", {"sessionKey": "harbour-1", "feedback": {memory: 0.8}}).ok()
+    visitor = visit(f"#/memory/{memory}")
+    story = visitor.page.locator(".story")
+    expect(story).to_contain_text("Rated +0.8")
+    expect(story).to_contain_text("Remembered by")
+    expect(story.locator("li").filter(has_text="Given to a session")).to_contain_text("codex")
+    story.get_by_role("link", name="codex").first.press("Enter")
+    expect(visitor.page.get_by_role("heading", name=question)).to_be_visible()

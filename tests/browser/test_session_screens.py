@@ -28,15 +28,15 @@ def test_the_first_sentence_says_when_memory_was_last_asked_and_what_it_gave(vis
     expect(headline).to_contain_text("Working")
     expect(headline).to_contain_text("from claude-code")
     feed = visitor.page.locator(".feed li")
-    expect(feed.filter(has_text="Which port has the staging database?")).to_contain_text("given 1 line")
-    expect(feed.filter(has_text="joke about penguins")).to_contain_text("nothing fit")
+    expect(feed.filter(has_text="Which port has the staging database?")).to_contain_text("given 1 memory")
+    expect(feed.filter(has_text="joke about penguins")).to_contain_text("no memory fits")
 
 
 def test_a_new_store_names_the_first_steps_and_shows_the_first_prompt_when_it_comes(browser: Any) -> None:
     with live_daemon(patient=True) as own:
         visitor = Visitor(browser, own)
         visitor.open()
-        expect(visitor.page.locator(".headline")).to_contain_text("No program is connected yet")
+        expect(visitor.page.locator(".headline")).to_contain_text("No prompt has come yet")
         expect(visitor.page.locator(".first")).to_contain_text("signet setup")
         converse(own)
         expect(visitor.page.locator(".headline")).to_contain_text("Working", timeout=15_000)
@@ -48,15 +48,15 @@ def test_a_prompt_is_followed_to_what_it_was_given_and_why(visit: Visit) -> None
     expect(visitor.page.locator(".line").first).to_contain_text("Which port has the staging database?")
     visitor.press("Enter")
     first = prompt(visitor, 1)
-    expect(first.locator(".given")).to_contain_text("Given 1 line")
+    expect(first.locator(".given")).to_contain_text("Given 1 memory")
     expect(first.locator(".given")).to_contain_text("The staging database listens on port 5433")
     expect(first.locator(".given")).to_contain_text("seems used")
-    expect(prompt(visitor, 2).locator(".given")).to_contain_text("Nothing fit")
+    expect(prompt(visitor, 2).locator(".given")).to_contain_text("No memory fits")
     visitor.press("j", "j", "j")
     assert visitor.page.url.endswith(f"#/session/{SESSION}/3")
     third = prompt(visitor, 3)
-    expect(third.locator(".given")).to_contain_text("Nothing new: the session had what fits")
-    expect(third.locator("summary")).to_contain_text("this session has received it since its last compaction")
+    expect(third.locator(".given")).to_contain_text("Nothing new, because the session had what fits")
+    expect(third.locator("summary")).to_contain_text("the session already had it")
     turns = visitor.page.locator(".turn .said .text").all_inner_texts()
     assert turns == [text for pair in PROMPTS.items() for text in pair]
     visitor.press("Escape")
@@ -73,8 +73,8 @@ def test_a_memory_that_was_expected_is_named_and_its_fate_is_told(visit: Visit, 
     told = prompt(visitor, 3).locator(".why-not")
     expect(told.get_by_role("button").first).to_contain_text("Never log access tokens")
     told.get_by_role("button").first.press("Enter")
-    expect(told).to_contain_text("Then it was left out: this session has received it since its last compaction.")
-    expect(told).to_contain_text("Today:")
+    expect(told).to_contain_text("Then it was left out: the session already had it.")
+    expect(told).to_contain_text("Today it would be")
     expect(told).to_contain_text("It has")
     box = prompt(visitor, 2).locator(".why-not input")
     box.fill(later)
@@ -93,7 +93,7 @@ def test_what_a_prompt_would_be_given_today_is_compared_with_what_it_was_given(b
         given = prompt(visitor, 1).locator(".given")
         expect(given).to_contain_text("channel 11")
         given.get_by_role("button", name="What would it be given today?").press("Enter")
-        expect(given.locator(".told")).to_contain_text("given 1 line, the same")
+        expect(given.locator(".told")).to_contain_text("given 1 memory, the same")
         own.api.request("DELETE", f"/api/memory/{old}", {"reason": "r"}).ok()
         visitor.open("#/sessions")
         visitor.open(f"#/session/{SESSION}/1")
@@ -114,7 +114,76 @@ def test_a_session_whose_transcript_was_erased_says_so(visit: Visit, daemon: Liv
 def test_each_line_says_why_it_was_given(visit: Visit) -> None:
     visitor = visit(f"#/session/{SESSION}")
     visitor.settle()
-    visitor.page.locator("aside.given").get_by_role("button", name="Why?").first.click()
+    visitor.page.locator("aside.given").get_by_role("button", name="Why was it given?").first.click()
     told = visitor.page.locator("aside.given li .told").first
     expect(told).to_contain_text("Then it was given.")
-    expect(told).to_contain_text("Today:")
+    expect(told).to_contain_text("Today it would be")
+
+
+def test_a_line_keeps_the_words_that_it_had_when_it_was_given(browser: Any) -> None:
+    with live_daemon(patient=True) as own:
+        memory = own.api.remember("The heating runs on channel 11", project=SHOP)["id"]
+        converse(own, prompts={"On which channel does the heating run?": "On channel 11."})
+        own.api.request("PATCH", f"/api/memory/{memory}", {"content": "The heating runs on channel 12", "reason": "r"})
+        visitor = Visitor(browser, own)
+        visitor.open(f"#/session/{SESSION}/1")
+        given = prompt(visitor, 1).locator(".given > ul li")
+        expect(given.locator("a").first).to_have_text("The heating runs on channel 11")
+        given.get_by_text("Changed since").click()
+        expect(given.locator("del")).to_have_text("11")
+        expect(given.locator("ins")).to_have_text("12")
+        own.api.request("DELETE", f"/api/memory/{memory}", {"reason": "r"}).ok()
+        visitor.open("#/sessions")
+        visitor.open(f"#/session/{SESSION}/1")
+        expect(given).to_contain_text("forgotten since")
+        expect(given).not_to_contain_text("channel")
+        assert visitor.close() == []
+
+
+def test_the_start_of_a_session_says_why_it_was_given_each_memory(visit: Visit) -> None:
+    visitor = visit(f"#/session/{SESSION}")
+    start = visitor.page.locator(".turn").first
+    expect(start.locator(".given li").filter(has_text="Never log access tokens")).to_contain_text("it is pinned")
+    for line in start.locator(".given li").all():
+        expect(line.locator(".meta")).to_contain_text("it ")
+
+
+def test_two_sessions_with_the_same_first_prompt_are_told_apart(visit: Visit, daemon: LiveDaemon) -> None:
+    question = {"Where does the ferry land?": "At the pier."}
+    converse(daemon, "0192ab34-1", question, SHOP, "codex")
+    converse(daemon, "0192ab34-2", question, "/home/ada/api", "cursor")
+    visitor = visit("#/sessions")
+    rows = visitor.page.locator(".line").filter(has_text="Where does the ferry land?")
+    expect(rows).to_have_count(2)
+    expect(rows.filter(has_text="codex")).to_contain_text("shop")
+    expect(rows.filter(has_text="cursor")).to_contain_text("api")
+    expect(rows.first).not_to_contain_text("0192ab34")
+    rows.filter(has_text="cursor").get_by_role("link").click()
+    expect(visitor.page.get_by_role("heading", name="Where does the ferry land?")).to_be_visible()
+
+
+def test_a_card_shows_one_prompt_and_what_it_was_given_without_the_path(browser: Any) -> None:
+    with live_daemon(patient=True) as own:
+        own.api.remember(f"The ledger of {SHOP} is kept in ledger.db", project=SHOP)
+        converse(own, prompts={f"Where is the ledger of {SHOP} kept?": "In ledger.db."})
+        visitor = Visitor(browser, own)
+        visitor.open(f"#/session/{SESSION}/1")
+        expect(prompt(visitor, 1)).to_be_visible()
+        visitor.press("s")
+        card = visitor.page.get_by_role("dialog")
+        expect(card).to_contain_text("Where is the ledger of shop kept?")
+        expect(card).to_contain_text("The ledger of shop is kept in ledger.db")
+        expect(card).not_to_contain_text("/home/ada")
+        visitor.press("Escape")
+        expect(card).to_have_count(0)
+        assert visitor.close() == []
+
+
+def test_health_and_today_say_the_same(visit: Visit) -> None:
+    visitor = visit()
+    word = visitor.page.locator(".headline > span")
+    expect(word).to_have_text("● Working")
+    visitor.page.locator("header.top").get_by_role("link", name="ready").click()
+    expect(visitor.page.get_by_role("link", name="Health", exact=True)).to_have_attribute("aria-current", "page")
+    expect(word).to_have_text("● Working")
+    expect(word).to_have_class("is-ok")

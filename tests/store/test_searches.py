@@ -86,18 +86,26 @@ def test_a_prompt_is_listed_with_what_became_of_each_memory_and_what_it_says_now
         (two, False, "received", None),
     ]
     assert row.memories[0].content == "Staging listens on port 5433"
-    assert "has received it" in row.memories[1].why
+    assert "already had it" in row.memories[1].why
 
 
 def test_a_memory_that_was_changed_or_forgotten_since_says_so(room: StoreRoom) -> None:
     one, two = room.remember("Staging listens on port 5433").id, room.remember("Production listens on 5432").id
     record(room, 1, memories=(considered(room, one), considered(room, two)))
-    patch = MemoryPatch(id=one, reason="r", content="Staging listens on port 5434")
-    room.ask(ModifyMemory(patch=patch, principal=Principal()))
+    for port in (5434, 5435):
+        patch = MemoryPatch(id=one, reason="r", content=f"Staging listens on port {port}")
+        room.ask(ModifyMemory(patch=patch, principal=Principal()))
     room.ask(ForgetMemory(id=two, reason="r", principal=Principal()))
     changed, forgotten = listed(room).searches[0].memories
-    assert (changed.changed, changed.content) == (True, "Staging listens on port 5434")
-    assert (forgotten.forgotten, forgotten.content) == (True, None)
+    assert (changed.changed, changed.content) == (True, "Staging listens on port 5435")
+    assert changed.content_then == "Staging listens on port 5433"
+    assert (forgotten.forgotten, forgotten.content, forgotten.content_then) == (True, None, None)
+    about = ConsideredMemory(seq_of(room, one), 2, 0.5, "given")
+    record(room, 2, created_at="2030-01-01T00:00:00.000Z", memories=(about,))
+    assert listed(room).searches[0].memories[0].content_then is None, "no edit came later"
+    room.ask(ForgetMemory(id=one, reason="r", principal=Principal()))
+    assert listed(room, session=None).searches[1].memories[0].content_then is None, "it is forgotten"
+    assert "5433" not in str(listed(room))
 
 
 def test_each_outcome_has_words() -> None:

@@ -47,7 +47,8 @@ def test_a_session_is_kept_prompt_by_prompt_with_what_was_left_out(daemon: LiveD
     assert {row["harness"] for row in rows} == {"codex"}
     assert {row["project"] for row in rows} == {PROJECT}
     assert [row["characters"] for row in rows] == [len(reply["inject"]) for reply in (start, first, second)]
-    assert ("5433", "given") in told(rows[0])
+    assert {outcome for _, outcome in told(rows[0])} <= {"important", "pinned", "rule"}
+    assert ("5433", "important") in told(rows[0])
     assert ("5433", "received") in told(rows[1]), "the start had given it"
     assert rows[1]["given"] == first["memoryCount"] == 0
     assert ("Grace", "given") in told(rows[2])
@@ -138,12 +139,13 @@ def test_all_sessions_are_listed_with_what_each_was_given(daemon: LiveDaemon) ->
         "turns": 2,
     }
     assert (first["harness"], first["project"], first["active"]) == ("codex", PROJECT, False)
+    assert first["prompt"] == PORT
     page = agent.get("/api/sessions", state="all", limit=2).ok()
     rest = agent.get("/api/sessions", state="all", limit=2, before=page["next"]).ok()
     assert [row["key"] for row in page["sessions"] + rest["sessions"]] == [row["key"] for row in listed]
     agent.request("DELETE", "/api/sessions/k-1/transcript").ok()
     (first,) = agent.get("/api/sessions", state="all", project=PROJECT).ok()["sessions"]
-    assert (first["transcript"], first["prompts"]) == ("erased", 2)
+    assert (first["transcript"], first["prompts"], first["prompt"]) == ("erased", 2, None)
     assert daemon.agent("lena").get("/api/sessions", state="all").ok()["sessions"] == []
 
 

@@ -133,7 +133,10 @@ def test_the_fate_of_a_memory_is_told_in_words(daemon: LiveDaemon) -> None:
         "filtered",
         "it belongs to another project",
     )
-    assert fate("A remark on the staging port of no weight") == ("filtered", "its importance is below 0.3")
+    assert fate("A remark on the staging port of no weight") == (
+        "filtered",
+        "its importance is below 0.3, the least that is given",
+    )
     assert fate(MEMORIES[2])[0] in {"not_a_candidate", "below_relevance", "below_min_relevance", "below_min_score"}
     assert fate(gone) == ("forgotten", "it was forgotten")
     assert fate(MEMORIES[0], prompt="ok")[0] == "not_searched"

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from signet_actors.domain.session_keys import CHECK_PREFIX
 from signet_actors.features.searches import api
-from signet_actors.features.searches.rules import GIVEN, WORDS
+from signet_actors.features.searches.rules import GIVEN, WHOLE, WORDS
 from signet_actors.operations.hooks import SearchMemory
 from signet_actors.operations.sessions import KeptSession, KeptSessionsReply
 from signet_actors.protocol.message import Asked
@@ -29,10 +29,17 @@ _LIST: Final = (
     " AND (:before IS NULL OR s.seq < (SELECT b.seq FROM searches b WHERE b.id = :before AND b.agent_id = :agent_id))"
     " ORDER BY s.seq DESC LIMIT :limit"
 )
+_FORMER: Final = (
+    "CASE WHEN m.is_deleted = 0 AND m.content_version <> r.content_version THEN"
+    " (SELECT substr(h.old_content, 1, :chars) FROM memory_history h WHERE h.memory_id = r.memory_id"
+    " AND h.created_at >= s.created_at AND h.old_content <> h.new_content ORDER BY h.seq LIMIT 1) END"
+)
+"""What the first edit after the search has replaced."""
 _ROWS: Final = (
     "SELECT r.search_seq, r.memory_id, r.content_version, r.relevance, r.outcome, m.type,"
-    " CASE WHEN m.is_deleted = 0 THEN substr(m.content, 1, :chars) END, m.content_version, m.is_deleted"
-    " FROM search_rows r JOIN memories m ON m.id = r.memory_id WHERE {} ORDER BY r.search_seq, r.place"
+    " CASE WHEN m.is_deleted = 0 THEN substr(m.content, 1, :chars) END, m.content_version, m.is_deleted,"
+    f" {_FORMER} FROM search_rows r JOIN searches s ON s.seq = r.search_seq JOIN memories m ON m.id = r.memory_id"
+    " WHERE {} ORDER BY r.search_seq, r.place"
 )
 _MEMORIES: Final = (
     "SELECT m.seq, m.id, m.type, CASE WHEN m.is_deleted = 0 THEN substr(m.content, 1, :chars) END,"
@@ -43,7 +50,7 @@ _FIND: Final = f"SELECT s.seq, coalesce(s.context_epoch, 0) FROM searches s WHER
 _GIVEN: Final = (
     "SELECT s.seq, r.memory_id, m.seq, r.content_version, r.outcome FROM searches s"
     " JOIN search_rows r ON r.search_seq = s.seq JOIN memories m ON m.id = r.memory_id"
-    f" WHERE {_OF_SESSION} AND s.context_epoch = :epoch AND r.outcome IN ('given', 'fact') ORDER BY s.seq, r.place"
+    f" WHERE {_OF_SESSION} AND s.context_epoch = :epoch AND r.outcome IN {(*WHOLE, 'fact')} ORDER BY s.seq, r.place"
 )
 _RECEIVED: Final = (
     "SELECT s.memory_id, m.seq, s.content_version FROM session_recalls s JOIN memories m ON m.id = s.memory_id"
@@ -89,6 +96,17 @@ _SCORES: Final = (
     "SELECT s.session_key, s.score FROM session_scores s WHERE s.agent_id = :agent_id AND s.session_key IN ({})"
     " ORDER BY s.seq"
 )
+_SAID_FIRST: Final = (
+    "SELECT t.session_key, substr(u.content, 1, :chars) FROM session_transcripts t JOIN session_turns u ON u.seq ="
+    " (SELECT min(v.seq) FROM session_turns v WHERE v.transcript_seq = t.seq AND v.role = 'user')"
+    " WHERE t.agent_id = :agent_id AND t.session_key IN ({}) AND t.forgotten_at IS NULL"
+)
+_ASKED: Final = (
+    "SELECT s.session_key, substr(s.prompt, 1, :chars) FROM searches s"
+    " WHERE s.seq IN (SELECT min(p.seq) FROM searches p WHERE"
+    " p.agent_id = :agent_id AND p.session_key IN ({}) AND p.kind = 'prompt' AND p.prompt IS NOT NULL"
+    " GROUP BY p.session_key)"
+)
 _BYPASSED: Final = (
     "SELECT c.session_key, max(c.bypassed) FROM session_contexts c WHERE c.session_key IN ({}) GROUP BY c.session_key"
 )
@@ -106,10 +124,12 @@ def sessions(snapshot: Snapshot, asked: api.FindSessions) -> KeptSessionsReply:
     counts = {session: row for session, *row in snapshot.rows(_COUNTS.format(members), own)}
     transcripts: dict[str, Any] = {session: row for session, *row in snapshot.rows(_TRANSCRIPTS.format(members), own)}
     scores = dict(snapshot.rows(_SCORES.format(members), own))
+    cut = {**own, "chars": api.CONTENT_CHARS}
+    prompts = {key: text for sql in (_SAID_FIRST, _ASKED) for key, text in snapshot.rows(sql.format(members), cut)}
     bypassed = dict(snapshot.rows(_BYPASSED.format(members), {"keys": own["keys"]}))
     rows = []
     for session, harness, project, began, last in found:
-        prompts, prompts_given, skipped, searches, memories, characters = counts.get(session, (0,) * 6)
+        answered, prompts_given, skipped, searches, memories, characters = counts.get(session, (0,) * 6)
         state, turns = transcripts.get(session, ("none", 0))
         rows.append(
             KeptSession(
@@ -119,7 +139,8 @@ def sessions(snapshot: Snapshot, asked: api.FindSessions) -> KeptSessionsReply:
                 started_at=began,
                 last_active_at=last,
                 bypassed=bool(bypassed.get(session)),
-                prompts=prompts,
+                prompt=prompts.get(session),
+                prompts=answered,
                 prompts_given=prompts_given,
                 skipped=skipped,
                 searches=searches,
@@ -179,6 +200,7 @@ def _described(
     content: str | None,
     now: int,
     is_deleted: int,
+    former: str | None = None,
 ) -> SearchMemory:
     return SearchMemory(
         id=memory_id,
@@ -189,6 +211,7 @@ def _described(
         why=WORDS.get(outcome, outcome),
         type=type_,
         content=content,
+        content_then=former,
         changed=now != version,
         forgotten=bool(is_deleted),
     )
@@ -225,7 +248,7 @@ def received_before(snapshot: Snapshot, asked: api.FindReceived) -> api.Received
             later.add(memory_id)
         elif outcome == "fact":
             facts.add(memory_id)
-        elif outcome == "given":
+        else:
             received[memory_id] = (seq, version)
     for memory_id, seq, version in snapshot.rows(_RECEIVED, epoch):
         if memory_id not in later:

@@ -13,34 +13,41 @@ from signet_actors.domain.text_cut import beginning_of
 
 WORDS: Final[dict[str, str]] = {
     "given": "given",
-    "cut": "given in part: it is longer than a line may be",
-    "fact": "given as a fact about what the prompt names",
-    "received": "this session has received it since its last compaction",
-    "below_relevance": "less relevant than what is given",
-    "doubtful": "it probably does not answer, and another memory surely does",
+    "cut": "only its beginning was given, because it is long",
+    "fact": "it tells something about what the prompt names",
+    "pinned": "it is pinned, and every session is given what is pinned",
+    "rule": "it is a rule, and every session is given the rules",
+    "asked_lately": "it was asked for lately in this project",
+    "last_session": "it tells what the last session was about",
+    "important": "it is among the most important ones for this project",
+    "received": "the session already had it",
+    "below_relevance": "it fits too little",
+    "doubtful": "it probably does not answer, and another memory does",
     "older_version": "a newer memory says the same or replaces it",
-    "beyond_limit": "more relevant ones took all places",
-    "no_room": "no room was left in the text",
-    "repeated": "its words stand in a file or another memory that is given",
+    "beyond_limit": "others fit better, and only so many are given",
+    "no_room": "there was no room left",
+    "repeated": "its words are already in what is given",
 }
 """Each outcome as a person reads it."""
 FATES: Final[dict[str, str]] = {
-    "not_searched": "nothing was searched for: the prompt has no words that tell what it is about",
+    "not_searched": "nothing was searched for, because the prompt does not say what it is about",
     "not_found": "there is no such memory, or this agent may not read it",
     "forgotten": "it was forgotten",
     "filtered:project": "it belongs to another project",
     "filtered:no_project": "it belongs to a project, and the prompt came from none",
-    "filtered:importance_min": "its importance is below 0.3",
+    "filtered:importance_min": "its importance is below 0.3, the least that is given",
     "filtered:scope": "it is in another scope",
-    "not_a_candidate": "it shares no word with the prompt and is not near to it by meaning",
-    "below_min_score": "it matches the prompt too weakly",
-    "below_min_relevance": "less relevant than hooks.userPromptSubmit.minScore",
+    "not_a_candidate": "it has no word of the prompt, and its meaning is far from it",
+    "below_min_score": WORDS["below_relevance"],
+    "below_min_relevance": "it fits too little: its relevance is below hooks.userPromptSubmit.minScore",
     "already_recalled": WORDS["received"],
     "beyond_limit": WORDS["beyond_limit"],
     "returned": "it was found, and an entity or another search took its place",
 }
 """What becomes of a memory that no search of a prompt has returned."""
-GIVEN: Final[frozenset[str]] = frozenset({"given", "cut", "fact"})
+WHOLE: Final = ("given", "pinned", "rule", "asked_lately", "last_session", "important")
+"""Outcomes of a memory that was given whole; all but the first say why a start gave it."""
+GIVEN: Final[frozenset[str]] = frozenset({*WHOLE, "cut", "fact"})
 HEAD_CHARS: Final = 300
 """Of what was asked; the rest is not kept."""
 LEFT_OUT: Final = 20

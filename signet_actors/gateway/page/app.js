@@ -56,8 +56,8 @@ function State() {
   const load = useLoad("health", (signal) => api("health.get", {}, { signal }), { everyMs: HEALTH_MS });
   const { data, error } = load;
   const state = error ? "not reachable" : data ? (data.status === "healthy" ? "ready" : data.status) : "…";
-  return html`<span class=${`state ${state === "ready" ? "is-ok" : state === "…" ? "" : "is-bad"}`} role="status"
-    title=${cut(error?.message || data?.detail || "", 200)}>${state === "ready" ? "●" : state === "…" ? "○" : "▲"} ${cut(state, 30)}</span>`;
+  return html`<span role="status"><a class=${`state ${state === "ready" ? "is-ok" : state === "…" ? "" : "is-bad"}`} href=${to("health")}
+    title=${cut(error?.message || data?.detail || "", 200)}>${state === "ready" ? "●" : state === "…" ? "○" : "▲"} ${cut(state, 30)}</a></span>`;
 }
 
 function Choice({ name, text, values }) {

@@ -1,16 +1,26 @@
 // Changes of memories. Each of them says what was done and how to take it back.
 import { api } from "./api.js";
 import { attempt, offerUndo, say } from "./notice.js";
-import { count, cut, tagsOf } from "./words.js";
+import { count, cut, projectName, tagsOf } from "./words.js";
 
 const REASON = "changed on the page";
 const MOST = 200;
+const OWN_MS = 3_000;
 
-function named(rows) {
-  return rows.length === 1 ? `“${cut(rows[0].content, 48)}”` : count(rows.length, "memory", "memories");
+const own = new Map();
+
+function touch(id) {
+  own.set(id, Date.now());
+  return id;
 }
 
+// True if this page has changed the memory just now: whoever did it need not be told.
+export const changedHere = (id) => Date.now() - (own.get(id) || 0) < OWN_MS;
+
+const named = (rows) => (rows.length === 1 ? `“${cut(rows[0].content, 48)}”` : count(rows.length, "memory", "memories"));
+
 async function modify(patches) {
+  for (const { id } of patches) touch(id);
   const reply = await api("memories.modify", { reason: REASON, patches });
   const refused = reply.results.filter((one) => one.error);
   if (refused.length) say(`${count(refused.length, "memory was", "memories were")} not changed: ${refused[0].error}`, { bad: true });
@@ -36,28 +46,26 @@ async function change(rows, told, patchOf, backOf, done) {
 
 export function pin(rows, done) {
   const pinned = !rows.every((row) => row.pinned);
-  return change(
-    rows,
-    (changed) => `${pinned ? "Pinned" : "Unpinned"} ${named(changed)}.`,
-    () => ({ pinned }),
-    (row) => ({ pinned: Boolean(row.pinned) }),
-    done,
-  );
+  return change(rows, (changed) => `${pinned ? "Pinned" : "Unpinned"} ${named(changed)}.`, () => ({ pinned }), (row) => ({ pinned: Boolean(row.pinned) }), done);
 }
 
 // `tags`: what they all get beside their own, or with `instead` in their place.
 export function tag(rows, tags, done, { instead = false } = {}) {
-  return change(
-    rows,
-    (changed) => `Tagged ${named(changed)}.`,
-    (row) => ({ tags: instead ? tags : [...new Set([...tagsOf(row.tags), ...tags])] }),
-    (row) => ({ tags: tagsOf(row.tags) }),
-    done,
-  );
+  const patchOf = (row) => ({ tags: instead ? tags : [...new Set([...tagsOf(row.tags), ...tags])] });
+  return change(rows, (changed) => `Tagged ${named(changed)}.`, patchOf, (row) => ({ tags: tagsOf(row.tags) }), done);
+}
+
+// `project`: a path, or "" for none.
+export function move(rows, project, done) {
+  return change(rows, (changed) => `Moved ${named(changed)} to ${projectName(project)}.`, () => ({ project }), (row) => ({ project: row.project || "" }), done);
 }
 
 export function retype(row, type, done) {
   return change([row], () => `It is a ${type} now.`, () => ({ type }), () => ({ type: row.type }), done);
+}
+
+function drop(row) {
+  return api("memories.delete", { id: touch(row.id), reason: REASON, force: true });
 }
 
 export async function forget(rows, done) {
@@ -66,7 +74,7 @@ export async function forget(rows, done) {
     const forgotten = [];
     try {
       for (const row of rows.slice(0, MOST)) {
-        await api("memories.delete", { id: row.id, reason: REASON, force: true });
+        await drop(row);
         forgotten.push(row);
       }
     } finally {
@@ -79,7 +87,7 @@ export async function forget(rows, done) {
 }
 
 async function recovered(rows, done) {
-  for (const row of rows) await api("memories.recover", { id: row.id, reason: REASON });
+  for (const row of rows) await api("memories.recover", { id: touch(row.id), reason: REASON });
   done();
   return `Recovered: ${named(rows)}.`;
 }
@@ -88,7 +96,7 @@ export async function recover(rows, done) {
   if (!rows.length) return;
   const told = await attempt(() => recovered(rows, done));
   if (told) offerUndo(told, async () => {
-    for (const row of rows) await api("memories.delete", { id: row.id, reason: REASON, force: true });
+    for (const row of rows) await drop(row);
     done();
     return "Forgotten again.";
   });
@@ -96,10 +104,10 @@ export async function recover(rows, done) {
 
 // Stores another text. Raises ApiError with status 409 if the memory was changed meanwhile.
 export async function rewrite(memory, content, done) {
-  const reply = await api("memories.patch", { id: memory.id, content, reason: REASON, if_version: memory.version });
+  const reply = await api("memories.patch", { id: touch(memory.id), content, reason: REASON, if_version: memory.version });
   if (reply.status === "no_changes") return;
   offerUndo(reply.redacted ? "Saved; a secret was cut out." : "Saved.", async () => {
-    await api("memories.patch", { id: memory.id, content: memory.content, reason: "undone", if_version: reply.newVersion });
+    await api("memories.patch", { id: touch(memory.id), content: memory.content, reason: "undone", if_version: reply.newVersion });
     done();
     return "As it was before.";
   });
@@ -109,8 +117,9 @@ export async function rewrite(memory, content, done) {
 export async function remember(content, fields, done) {
   await attempt(async () => {
     const reply = await api("memories.remember", { content, ...fields });
+    touch(reply.id);
     offerUndo(reply.deduped ? "It was known already." : "Remembered.", async () => {
-      if (!reply.deduped) await api("memories.delete", { id: reply.id, reason: "undone" });
+      if (!reply.deduped) await drop(reply);
       done();
       return reply.deduped ? "Nothing to undo." : "Forgotten again.";
     });

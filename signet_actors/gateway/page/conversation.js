@@ -1,8 +1,6 @@
 // A session as rows: each turn, and with each prompt what it was given.
 
-function plain(text) {
-  return text.replace(/\s+/g, " ").trim();
-}
+const plain = (text) => text.replace(/\s+/g, " ").trim();
 
 const HEAD_CHARS = 60;
 
@@ -38,9 +36,7 @@ export function conversation(turns, searches) {
 
 const WORD = /[\p{L}\p{N}_./-]{4,}/gu;
 
-function rareWords(text) {
-  return new Set((text.toLowerCase().match(WORD) || []).map((word) => word.replace(/[./-]+$/, "")));
-}
+const rareWords = (text) => new Set((text.toLowerCase().match(WORD) || []).map((word) => word.replace(/[./-]+$/, "")));
 
 // True if the answer has two words of the memory, or a number of it, that the prompt did not have. A guess, no more.
 export function seemsUsed(memory, prompt, answer) {

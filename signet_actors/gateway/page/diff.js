@@ -15,11 +15,7 @@ export function diff(before, after) {
   let end = 0;
   while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end += 1;
   const middle = between(a.slice(start, a.length - end), b.slice(start, b.length - end));
-  return joined([
-    ["same", a.slice(0, start).join("")],
-    ...middle,
-    ["same", a.slice(a.length - end).join("")],
-  ]);
+  return joined([["same", a.slice(0, start).join("")], ...middle, ["same", a.slice(a.length - end).join("")]]);
 }
 
 function between(a, b) {
@@ -28,26 +24,18 @@ function between(a, b) {
   const common = new Uint32Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i -= 1) {
     for (let j = b.length - 1; j >= 0; j -= 1) {
-      common[i * width + j] =
-        a[i] === b[j]
-          ? common[(i + 1) * width + j + 1] + 1
-          : Math.max(common[(i + 1) * width + j], common[i * width + j + 1]);
+      const [below, right] = [common[(i + 1) * width + j], common[i * width + j + 1]];
+      common[i * width + j] = a[i] === b[j] ? common[(i + 1) * width + j + 1] + 1 : Math.max(below, right);
     }
   }
   const found = [];
   let [i, j] = [0, 0];
   while (i < a.length || j < b.length) {
-    if (i < a.length && j < b.length && a[i] === b[j]) {
-      found.push(["same", a[i]]);
-      i += 1;
-      j += 1;
-    } else if (i < a.length && (j === b.length || common[(i + 1) * width + j] >= common[i * width + j + 1])) {
-      found.push(["out", a[i]]);
-      i += 1;
-    } else {
-      found.push(["in", b[j]]);
-      j += 1;
-    }
+    const isSame = i < a.length && j < b.length && a[i] === b[j];
+    const isOut = i < a.length && (j === b.length || common[(i + 1) * width + j] >= common[i * width + j + 1]);
+    found.push(isSame ? ["same", a[i]] : isOut ? ["out", a[i]] : ["in", b[j]]);
+    if (isSame || !isOut) j += 1;
+    if (isSame || isOut) i += 1;
   }
   return found;
 }

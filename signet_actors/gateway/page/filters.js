@@ -11,25 +11,32 @@ const TAGS_SHOWN = 12;
 
 export function Filters({ params }) {
   const [isOpen, setOpen] = useState(false);
-  const { project, who, since, deleted, agent } = params;
-  const load = useLoad(JSON.stringify([project, who, since, deleted, agent]), (signal) =>
-    api("memories.facets", { project, who, since, deleted, top: 40 }, { signal }));
-  const of = (facet) => new Map((load.data?.[facet].values || []).map((one) => [one.value, one.count]));
-  const [types, tags, authors] = [of("types"), of("tags"), of("who")];
+  const { project, who, since, deleted, agent, type, tags: tag, pinned, q } = params;
+  // A condition that is chosen is left out for its own values: they say how many there would be instead.
+  const load = useLoad(JSON.stringify([project, who, since, deleted, agent, type, tag, pinned]), async (signal) => {
+    const all = { project, who, since, deleted, type, tags: tag, pinned: pinned ? true : undefined, top: 40 };
+    const narrowed = api("memories.facets", all, { signal });
+    const without = (name) => (params[name] ? api("memories.facets", { ...all, [name]: undefined }, { signal }) : narrowed);
+    const [base, types, tags, authors, pins] = await Promise.all([narrowed, ...["type", "tags", "who", "pinned"].map(without)]);
+    const of = (facet) => new Map(facet.values.map((one) => [one.value, one.count]));
+    return { types: of(types.types), tags: of(tags.tags), authors: of(authors.who), pinned: pins.pinned, forgotten: of(base.states).get("deleted") };
+  });
+  const { types, tags, authors } = load.data || { types: new Map(), tags: new Map(), authors: new Map() };
+  const number = (value) => (value === undefined || q ? "" : html` <span class="number">${value}</span>`); // a search finds some of them
   const set = (changes) => setParams({ ...changes, open: "" });
   const active = NAMES.filter((name) => params[name]);
   const more = ["tags", "who", "since"].filter((name) => params[name]);
-  const chip = (name, value, number, kind = "") => html`<button key=${`${name} ${value}`} class=${`chip ${kind}`} aria-pressed=${params[name] === value}
-    onClick=${() => set({ [name]: params[name] === value ? "" : value })}>${cut(value, 30)}${number === undefined ? "" : html` <span class="number">${number}</span>`}</button>`;
+  const chip = (name, value, found, kind = "") => html`<button key=${`${name} ${value}`} class=${`chip ${kind}`} aria-pressed=${params[name] === value}
+    onClick=${() => set({ [name]: params[name] === value ? "" : value })}>${cut(value, 30)}${number(found)}</button>`;
   const shown = [...new Set([...TYPES.filter((type) => !load.data || types.has(type)), ...[...types.keys()].filter(Boolean), params.type].filter(Boolean))].slice(0, 10);
   return html`<div class="filters" role="group" aria-label="Filters">
     ${shown.map((type) => chip("type", type, types.get(type), TYPES.includes(type) ? `type-${type}` : ""))}
-    <button class="chip" aria-pressed=${Boolean(params.pinned)} onClick=${() => set({ pinned: params.pinned ? "" : "1" })}>▲ pinned${load.data ? html` <span class="number">${load.data.pinned}</span>` : ""}</button>
-    <button class="chip" aria-pressed=${Boolean(deleted)} onClick=${() => set({ deleted: deleted ? "" : "1", q: "" })}>Forgotten</button>
+    <button class="chip" aria-pressed=${Boolean(params.pinned)} onClick=${() => set({ pinned: params.pinned ? "" : "1" })}>▲ pinned${number(load.data?.pinned)}</button>
+    <button class="chip" aria-pressed=${Boolean(deleted)} onClick=${() => set({ deleted: deleted ? "" : "1", q: "" })}>Forgotten${number(load.data?.forgotten)}</button>
     <button class="chip" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>More${more.length ? ` (${more.length})` : ""}</button>
     ${active.length ? html`<button class="plain" onClick=${() => set(Object.fromEntries(NAMES.map((name) => [name, ""])))}>Drop all</button>` : null}
     ${isOpen ? html`<div class="more-filters">
-      <div role="group" aria-label="Tags">${[...tags].filter(([tag]) => tag).slice(0, TAGS_SHOWN).map(([tag, number]) => chip("tags", tag, number, "tag"))}</div>
+      <div role="group" aria-label="Tags">${[...tags].filter(([name]) => name).slice(0, TAGS_SHOWN).map(([name, found]) => chip("tags", name, found, "tag"))}</div>
       <label>Said by<select value=${who || ""} onChange=${(event) => set({ who: event.target.value })}><option value="">anybody</option>
         ${[...new Set([...authors.keys(), who])].filter(Boolean).map((name) => html`<option value=${name}>${cut(name, 40)} ${authors.get(name) ?? ""}</option>`)}</select></label>
       <label>Since<input type="date" value=${since || ""} onChange=${(event) => set({ since: event.target.value })} /></label>

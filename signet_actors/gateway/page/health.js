@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { useLoad } from "./load.js";
 import { attempt, say } from "./notice.js";
 import { Command, Placeholder, Reading, Time } from "./parts.js";
-import { count, cut, size, span } from "./words.js";
+import { count, cut, size, span, verdict } from "./words.js";
 
 const STATE_MS = 5_000;
 const PLAN_MS = 30_000;
@@ -45,10 +45,11 @@ function findings({ status, pipeline, backups }) {
 
 export function Health() {
   const state = useLoad("state", async (signal) => {
-    const [status, pipeline, health] = await Promise.all([
+    const [status, pipeline, health, works, last] = await Promise.all([
       api("status.get", {}, { signal }), api("pipeline.status", {}, { signal }), api("diagnostics.get", {}, { signal }),
+      api("health.get", {}, { signal }), api("searches.list", { kind: "prompt", limit: 1 }, { signal }),
     ]);
-    return { status, pipeline, health };
+    return { status, pipeline, health, works, last: last.searches[0] };
   }, { everyMs: STATE_MS });
   const plan = useLoad("plan", async (signal) => {
     const [repairs, backups, latency] = await Promise.all([api("repair.plan", {}, { signal }), api("backup.list", {}, { signal }), api("analytics.latency", {}, { signal })]);
@@ -59,11 +60,11 @@ export function Health() {
   if (!data) return html`<${Reading} load=${state} what="the state of the daemon" />${state.error ? null : html`<${Placeholder} />`}`;
   const found = findings({ ...data, backups: plan.data?.backups });
   const repairs = plan.data?.repairs || [];
-  const bad = found.some(([kind]) => kind === "bad");
+  const [kind, word, told] = verdict(data.works, data.last);
+  const left = found.length + repairs.length;
   return html`<div class="health">
     <${Reading} load=${state} what="the state of the daemon" />
-    <h2 class=${`headline ${bad ? "is-bad" : found.length || repairs.length ? "is-warn" : "is-ok"}`}>${bad ? "▲ Something is broken"
-      : found.length || repairs.length ? `◆ It works; ${count(found.length + repairs.length, "thing")} to look at` : "● Everything works"}</h2>
+    <h2 class="headline"><span class=${kind}>${word}</span> <small>${told} ${left ? `${count(left, "thing")} to look at.` : "Nothing is to be done."}</small></h2>
     <ul class="findings">
       ${found.map(([kind, text, command]) => html`<li key=${text} class=${`is-${kind}`}><p>${sentence(text)}</p>${command ? html`<${Command} text=${command} />` : null}</li>`)}
       ${repairs.map((repair) => html`<${Repair} key=${repair.name} repair=${repair} score=${data.health.composite.score} again=${again} />`)}
@@ -99,32 +100,36 @@ function Tile({ title, children }) {
   return html`<section class="tile"><h3>${title}</h3>${children}</section>`;
 }
 
+// Each row: whether something is wrong with it, then its cells.
+function Table({ head, rows, none }) {
+  if (!rows.length) return html`<p class="meta">${none}</p>`;
+  return html`<table><thead><tr>${head.map((text) => html`<th>${text}</th>`)}</tr></thead>
+    <tbody>${rows.map(([isBad, ...cells]) => html`<tr class=${isBad ? "is-bad" : ""}>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table>`;
+}
+
 function Processes({ status }) {
-  return html`<${Tile} title=${`Processes, up for ${span(status.uptime)}`}><table><thead><tr><th>process</th><th>state</th><th>restarts</th><th>memory</th></tr></thead><tbody>
-    ${status.actors.map((actor) => html`<tr key=${actor.name} class=${actor.state === "up" ? "" : "is-bad"}><td>${cut(actor.name, 24)}</td><td>${cut(actor.state, 16)}</td><td>${actor.restarts}</td>
-      <td>${actor.counters.rss_bytes ? size(actor.counters.rss_bytes) : ""}</td></tr>`)}</tbody></table>
+  const rows = status.actors.map((one) => [one.state !== "up", cut(one.name, 24), cut(one.state, 16), one.restarts, one.counters.rss_bytes ? size(one.counters.rss_bytes) : ""]);
+  return html`<${Tile} title=${`Processes, up for ${span(status.uptime)}`}><${Table} head=${["process", "state", "restarts", "memory"]} rows=${rows} />
     <p class="meta"><span>${count(status.db?.memories ?? 0, "memory", "memories")}</span><span>${size(status.db?.bytes ?? 0)} on disk</span><span>version ${cut(status.version, 20)}</span></p></${Tile}>`;
 }
 
 function Queues({ pipeline }) {
   const busy = pipeline.jobs.filter((job) => job.pending + job.delayed + job.leased + job.dead);
-  return html`<${Tile} title="Work that waits">${busy.length ? html`<table><thead><tr><th>kind</th><th>waits</th><th>runs</th><th>dead</th><th>oldest</th></tr></thead><tbody>
-    ${busy.map((job) => html`<tr key=${job.kind}><td>${job.kind.replace(/_/g, " ")}</td><td>${job.pending + job.delayed}</td><td>${job.leased}</td><td class=${job.dead ? "is-bad" : ""}>${job.dead}</td>
-      <td>${job.oldestPendingAgeSec ? span(job.oldestPendingAgeSec) : ""}</td></tr>`)}</tbody></table>` : html`<p class="meta">None. Pipeline: ${cut(pipeline.mode, 30)}.</p>`}</${Tile}>`;
+  const rows = busy.map((job) => [job.dead, job.kind.replace(/_/g, " "), job.pending + job.delayed, job.leased, job.dead, job.oldestPendingAgeSec ? span(job.oldestPendingAgeSec) : ""]);
+  return html`<${Tile} title="Work that waits"><${Table} head=${["kind", "waits", "runs", "failed", "oldest"]} rows=${rows} none=${`None. Pipeline: ${cut(pipeline.mode, 30)}.`} /></${Tile}>`;
 }
 
 function Cost({ pipeline }) {
-  const used = pipeline.usageToday;
-  return html`<${Tile} title="Model calls today">${used.length ? html`<table><thead><tr><th>model</th><th>calls</th><th>tokens</th><th>cost</th></tr></thead><tbody>${used.map((one) => html`<tr><td>${cut(one.model || one.provider, 40)}</td><td>${one.calls}</td>
-      <td>${(one.tokensIn + one.tokensOut).toLocaleString("en")}</td><td>${one.costMicrousd ? `$${(one.costMicrousd / 1e6).toFixed(2)}` : ""}</td></tr>`)}</tbody></table>` : html`<p class="meta">None.</p>`}</${Tile}>`;
+  const rows = pipeline.usageToday.map((one) => [false, cut(one.model || one.provider, 40), one.calls, (one.tokensIn + one.tokensOut).toLocaleString("en"), one.costMicrousd ? `$${(one.costMicrousd / 1e6).toFixed(2)}` : ""]);
+  return html`<${Tile} title="Model calls today"><${Table} head=${["model", "calls", "tokens", "cost"]} rows=${rows} none="None." /></${Tile}>`;
 }
 
 const LATENCIES = [["remember", "remember"], ["recall", "recall"], ["mutate", "change"], ["jobs", "job"]];
 
 function Latency({ latency }) {
   const asked = LATENCIES.filter(([name]) => latency[name].count);
-  return html`<${Tile} title="How long it takes">${asked.length ? html`<table><thead><tr><th>of the last 1,000</th><th>half within</th><th>95 %</th><th>99 %</th></tr></thead><tbody>${asked.map(([name, title]) => html`<tr key=${name}><td>${title}</td>
-      ${["p50", "p95", "p99"].map((part) => html`<td>${latency[name][part].toFixed(1)} ms</td>`)}</tr>`)}</tbody></table>` : html`<p class="meta">Nothing was asked yet.</p>`}</${Tile}>`;
+  const rows = asked.map(([name, title]) => [false, title, ...["p50", "p95", "p99"].map((part) => `${latency[name][part].toFixed(1)} ms`)]);
+  return html`<${Tile} title="How long it takes"><${Table} head=${["of the last 1,000", "half within", "95 %", "99 %"]} rows=${rows} none="Nothing was asked yet." /></${Tile}>`;
 }
 
 function Backups({ backups, again }) {
@@ -140,8 +145,7 @@ function Backups({ backups, again }) {
 }
 
 function Domains({ health }) {
-  const domains = Object.entries(health).filter(([, one]) => one && typeof one === "object" && "status" in one);
-  return html`<${Tile} title=${`Health ${health.composite.score === null ? "" : health.composite.score.toFixed(2)}`}><details><summary>The figures behind it</summary>
-    <table><tbody>${domains.filter(([name]) => name !== "composite").map(([name, one]) => html`<tr key=${name} class=${one.status === "healthy" || one.status === "unknown" ? "" : "is-bad"}>
-      <td>${name}</td><td>${cut(one.status, 20)}</td><td>${one.score ?? ""}</td></tr>`)}</tbody></table></details></${Tile}>`;
+  const domains = Object.entries(health).filter(([name, one]) => name !== "composite" && one && typeof one === "object" && "status" in one);
+  const rows = domains.map(([name, one]) => [!["healthy", "unknown"].includes(one.status), name, cut(one.status, 20), one.score ?? ""]);
+  return html`<${Tile} title=${`Health ${health.composite.score?.toFixed(2) ?? ""}`}><details><summary>The figures behind it</summary><${Table} head=${["part", "state", "score"]} rows=${rows} /></details></${Tile}>`;
 }

@@ -5,7 +5,7 @@ import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
 import { useModal } from "./parts.js";
 import { go, to } from "./route.js";
-import { cut } from "./words.js";
+import { cut, shortId } from "./words.js";
 
 const ID = /^[0-9a-f-]{6,36}$/i;
 
@@ -19,7 +19,7 @@ export function Jump({ screens, close }) {
   }, { delayMs: 120 });
   const found = [
     ...screens.filter((one) => one.title.toLowerCase().startsWith(wanted)).map((one) => [to(one.name), one.title]),
-    ...(load.isCurrent && load.data ? load.data.map((row) => [to(["memory", row.id]), `${row.id.slice(0, 8)} ${cut(row.content, 60)}`]) : []),
+    ...(load.isCurrent && load.data ? load.data.map((row) => [to(["memory", row.id]), `${cut(row.content, 60)} ${shortId(row.id)}`]) : []),
     ...(wanted && !ID.test(wanted) ? [[to("memories", { q: text.trim() }), `Search memories for “${cut(text.trim(), 60)}”`]] : []),
   ];
   const follow = (address) => {

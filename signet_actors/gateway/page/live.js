@@ -1,8 +1,10 @@
 // One stream for all tabs of this browser: a browser opens six connections to a host, and a stream holds one of them. The
 // tab that has the lock reads it, and tells the others. A tab that is hidden for a minute gives the lock away.
+import { say } from "./notice.js";
 import { useEffect, useRef } from "./preact.js";
 
 const AGAIN_MS = 3_000;
+const MOST_MS = 60_000;
 const HIDDEN_MS = 60_000;
 const POLL_MS = 5_000;
 const HANDED_MS = 500;
@@ -27,16 +29,20 @@ export function useStream(key, open, heard) {
     let hiding = 0;
     const read = async (signal, asked) => {
       let before = Date.now() - asked > HANDED_MS; // there was another reader, and a gap since
+      let wait = AGAIN_MS;
       const tell = (event) => {
         const told = event.type !== "connected" ? event : before ? resync : null;
         before = true;
+        wait = AGAIN_MS;
         if (!told || signal.aborted) return;
         channel.postMessage(told);
         latest.current(told);
       };
       while (!signal.aborted) {
-        await open(tell, signal).catch(() => {});
-        await new Promise((resolve) => setTimeout(resolve, signal.aborted ? 0 : AGAIN_MS));
+        const refused = await open(tell, signal).then(() => 0, (error) => error.status || 0);
+        if (refused && wait === AGAIN_MS) say(`New things do not appear by themselves now: the daemon refuses the stream (${refused}). It is tried again.`, { bad: true });
+        if (refused) wait = Math.min(2 * wait, MOST_MS);
+        await new Promise((resolve) => setTimeout(resolve, signal.aborted ? 0 : wait));
       }
     };
     const stop = () => {

@@ -1,7 +1,7 @@
 // Memories: search as you type, and mend what is found.
 import { html, useEffect, useMemo, useRef, useState } from "./preact.js";
 import { api, stream } from "./api.js";
-import { forget, pin, recover, remember, tag } from "./changes.js";
+import { changedHere, forget, move as moveTo, pin, recover, remember, tag } from "./changes.js";
 import { Filters } from "./filters.js";
 import { useKeys } from "./keys.js";
 import { useStream } from "./live.js";
@@ -15,21 +15,25 @@ const TYPING_MS = 30;
 const PAGE = 100;
 const FOUND = 50;
 const SETTLED_MS = 400;
+const ANSWERS = 0.5;
+const NEAREST = 3;
 
 // Returns the conditions of an address, as fields of a request.
-function conditions(params) {
-  const { type, tags, who, pinned, since, project } = params;
+function conditions({ type, tags, who, pinned, since, project }) {
   return { type, tags, who, pinned: pinned ? true : undefined, since, project };
 }
 
+const isWeak = (row) => typeof row.relevance === "number" && row.relevance < ANSWERS;
+
 async function read(params, most, signal) {
   const filters = conditions(params);
-  const began = performance.now();
   if (params.q && !params.deleted) {
+    const began = performance.now();
     const given = Object.fromEntries(Object.entries(filters).filter(([, value]) => value));
     const reply = await api("memories.recall", { query: params.q, limit: FOUND, answering: true, min_relevance: 0, ...given }, { signal });
-    const rows = reply.results.filter((row) => row.type !== "session_turn" || row.source !== "transcript");
-    return { rows, total: rows.length, ms: performance.now() - began, method: reply.method, noHits: reply.meta.noHits };
+    const found = reply.results.filter((row) => row.type !== "session_turn" || row.source !== "transcript");
+    const [rows, weak] = [found.filter((row) => !isWeak(row)), found.filter(isWeak).sort((a, b) => b.relevance - a.relevance)];
+    return { rows, weak, total: rows.length, ms: performance.now() - began, by: reply.method === "hybrid" ? "words and meaning" : "words" };
   }
   const reply = await api("memories.list", { ...filters, limit: most, deleted: params.deleted }, { signal });
   return { rows: reply.memories, total: reply.total, all: reply.stats.total };
@@ -41,34 +45,47 @@ export function Memories({ route }) {
   const [cursor, setCursor] = useState(0);
   const [anchor, setAnchor] = useState(0);
   const [selected, setSelected] = useState(new Map());
-  const [tagging, setTagging] = useState(false);
+  const [asking, setAsking] = useState("");
+  const [showsWeak, setShowsWeak] = useState(false);
   const box = useRef(null);
   const [isStale, setStale] = useState(false);
-  const [text, setText] = useState(params.q || "");  // not that of the address, which is a moment late
+  const [text, setText] = useState(params.q || ""); // not that of the address, which is a moment late
   const sent = useRef(text);
   const { open, ...asked } = params;
   const key = `${JSON.stringify(asked)} ${most}`;
   const load = useLoad(key, (signal) => read(params, most, signal), { delayMs: params.q ? TYPING_MS : 0 });
-  const rows = useMemo(() => load.data?.rows || [], [load.data]);
+  const { rows, folded } = useMemo(() => {
+    const { rows: good = [], weak = [] } = load.data || {};
+    const shown = showsWeak ? weak : good.length ? [] : weak.slice(0, NEAREST);
+    return { rows: [...good, ...shown], folded: weak.length - shown.length };
+  }, [load.data, showsWeak]);
   const at = Math.min(cursor, Math.max(0, rows.length - 1));
 
   useEffect(() => {
     setCursor(0);
     setMost(PAGE);
     setSelected(new Map());
+    setShowsWeak(false);
   }, [JSON.stringify(asked)]);
 
   // What is stored meanwhile is shown at once only to a reader who is at the top and has selected nothing.
   const later = useRef(0);
-  useStream(`changes ${params.agent || ""}`, (heard, signal) => stream("changes.stream", {}, heard, signal), () => {
+  const heard = useRef([]);
+  useStream(`changes ${params.agent || ""}`, (tell, signal) => stream("changes.stream", {}, tell, signal), (event) => {
     clearTimeout(later.current);
-    later.current = setTimeout(() => (scrollY < 40 && !selected.size && !open ? load.reload() : setStale(true)), SETTLED_MS);
+    heard.current.push(event.id);
+    later.current = setTimeout(() => {
+      const isOwn = heard.current.every(changedHere);
+      heard.current = [];
+      if (scrollY < 40 && !selected.size && !open) load.reload();
+      else if (!isOwn) setStale(true);
+    }, SETTLED_MS);
   });
   useEffect(() => setStale(false), [load.data]);
 
   useEffect(() => {
     const now = current().params.q || "";
-    if (now !== sent.current) setText(now);  // a link or the way back, not what is being typed
+    if (now !== sent.current) setText(now); // a link or the way back, not what is being typed
     sent.current = now;
   }, [params.q]);
   const search = (words) => {
@@ -78,10 +95,8 @@ export function Memories({ route }) {
   };
 
   const chosen = () => (selected.size ? [...selected.values()] : rows[at] ? [rows[at]] : []);
-  const done = () => {
-    setSelected(new Map());
-    load.reload();
-  };
+  const clear = () => setSelected(new Map());
+  const done = () => (clear(), load.reload());
   const toggle = (index, { range = false } = {}) => {
     const next = new Map(selected);
     const [from, until] = range ? [Math.min(anchor, index), Math.max(anchor, index)] : [index, index];
@@ -90,19 +105,18 @@ export function Memories({ route }) {
     setSelected(next);
     setAnchor(index);
   };
+  const show = (index, options) => {
+    setCursor(index);
+    if (rows[index]) setParams({ open: rows[index].id }, options);
+  };
   const move = (by) => {
     const next = Math.max(0, Math.min(rows.length - 1, at + by));
-    setCursor(next);
-    if (open && rows[next]) setParams({ open: rows[next].id }, { replace: true });
-  };
-  const show = (index) => {
-    setCursor(index);
-    if (rows[index]) setParams({ open: rows[index].id });
+    open ? show(next, { replace: true }) : setCursor(next);
   };
   const close = () => {
     if (document.activeElement === box.current) box.current.blur();
-    else if (tagging) setTagging(false);
-    else if (selected.size) setSelected(new Map());
+    else if (asking) setAsking("");
+    else if (selected.size) clear();
     else if (open) setParams({ open: "" });
   };
   const forgotten = Boolean(params.deleted);
@@ -116,7 +130,8 @@ export function Memories({ route }) {
     x: ["select the line", () => toggle(at)],
     X: ["select up to this line", () => toggle(at, { range: true })],
     p: ["pin or unpin", () => !forgotten && pin(chosen(), done)],
-    t: ["add tags", () => !forgotten && chosen().length && setTagging(true)],
+    t: ["add tags", () => !forgotten && chosen().length && setAsking("tags")],
+    v: ["show what probably does not answer", () => folded && setShowsWeak(true)],
     f: ["forget", () => !forgotten && forget(chosen(), done)],
     r: ["recover", () => forgotten && recover(chosen(), done)],
     Escape: ["close, or clear the selection", close],
@@ -133,53 +148,57 @@ export function Memories({ route }) {
       </div>
       <${Filters} params=${params} />
       <${Reading} load=${load} what="memories" />
-      ${isStale ? html`<button class="fresh" onClick=${load.reload}>Something was stored. Show it</button>` : null}
+      ${isStale ? html`<button class="fresh" onClick=${load.reload}>Something was stored meanwhile. Show it</button>` : null}
       ${load.data === null && !load.error ? html`<${Placeholder} />` : null}
       <ul class="lines">${rows.map((row, index) => html`<${MemoryLine} key=${row.id} row=${row} cursor=${index === at}
         selected=${selected.has(row.id)} onOpen=${() => show(index)}
         onSelect=${(event) => toggle(index, { range: event.shiftKey })}
         extra=${row.recoverable_until && html`<span>recoverable until ${day(row.recoverable_until)}</span>`} />`)}</ul>
-      ${load.data && !params.q && rows.length < load.data.total
-        ? html`<button class="more" onClick=${() => setMost(most + PAGE)}>Show more of ${count(load.data.total, "memory", "memories")}</button>`
-        : null}
+      ${folded ? html`<button class="more" onClick=${() => setShowsWeak(true)}>${folded} more that probably ${folded === 1 ? "does" : "do"} not answer: show <kbd>v</kbd></button>` : null}
+      ${load.data && !params.q && rows.length < load.data.total ? html`<button class="more" onClick=${() => setMost(most + PAGE)}>Show more of ${count(load.data.total, "memory", "memories")}</button>` : null}
       ${load.data && load.isCurrent && !rows.length ? html`<${Nothing} params=${params} all=${load.data.all} done=${done} />` : null}
     </section>
     ${open ? html`<${MemoryDetail} key=${open} id=${open} query=${forgotten ? "" : params.q} filters=${conditions(params)} onChange=${load.reload}
       onClose=${() => setParams({ open: "" })} />` : null}
-    <${Bulk} ...${{ rows: chosen(), isOpen: selected.size > 0 || tagging, tagging, setTagging, forgotten, done, clear: () => setSelected(new Map()) }} />
+    ${selected.size || asking ? html`<${Bulk} ...${{ rows: chosen(), asking, setAsking, forgotten, done, clear }} />` : null}
   </div>`;
 }
 
 function found(load, params) {
   const { data } = load;
   if (!data) return "";
-  if (params.deleted) return `${count(data.total, "forgotten memory", "forgotten memories")}, not searched`;
+  if (params.deleted) return `${count(data.total, "forgotten memory", "forgotten memories")}. Open one to recover it`;
   if (!params.q) return count(data.total, "memory", "memories");
-  return `${data.total}${data.total === FOUND ? " best" : ""} found in ${Math.round(data.ms)} ms · ${data.method}`;
+  const best = data.total === FOUND ? " best" : "";
+  return `${data.total}${best} found in ${Math.round(data.ms)} ms, by ${data.by}${!data.total && data.weak.length ? "; these are the nearest" : ""}`;
 }
 
-function Bulk({ rows, isOpen, tagging, setTagging, forgotten, done, clear }) {
-  if (!isOpen) return null;
-  if (tagging) return html`<${Tagging} rows=${rows} close=${() => setTagging(false)} done=${done} />`;
+function Bulk({ rows, asking, setAsking, forgotten, done, clear }) {
+  if (asking) return html`<${Asking} what=${asking} rows=${rows} close=${() => setAsking("")} done=${done} />`;
   return html`<div class="bulk" role="toolbar" aria-label="Selected memories"><span>${rows.length} selected</span>
     ${forgotten
       ? html`<button onClick=${() => recover(rows, done)}>Recover <kbd>r</kbd></button>`
       : html`<button onClick=${() => pin(rows, done)}>Pin <kbd>p</kbd></button>
-        <button onClick=${() => setTagging(true)}>Tag <kbd>t</kbd></button>
+        <button onClick=${() => setAsking("tags")}>Tag <kbd>t</kbd></button>
         <button onClick=${() => forget(rows, done)}>Forget <kbd>f</kbd></button>`}
     <button class="plain" onClick=${clear}>Clear</button></div>`;
 }
 
-function Tagging({ rows, close, done }) {
+// Asks for tags, or for the project, of the chosen memories.
+function Asking({ what, rows, close, done }) {
+  const isMove = what === "project";
+  const projects = useLoad(what, (signal) => (isMove ? api("memories.facets", { top: 200 }, { signal }) : Promise.resolve(null)));
   const submit = (event) => {
     event.preventDefault();
-    const tags = event.target.elements.tags.value.split(",").map((one) => one.trim()).filter(Boolean);
+    const text = event.target.elements[what].value.trim();
     close();
-    if (tags.length) tag(rows, tags, done);
+    if (isMove) moveTo(rows, text, done);
+    else if (text) tag(rows, text.split(",").map((one) => one.trim()).filter(Boolean), done);
   };
-  return html`<form class="bulk" onSubmit=${submit}><label>Add tags to ${count(rows.length, "memory", "memories")}
-    <input name="tags" placeholder="ops, db" autocomplete="off" ref=${useFocus()} /></label>
-    <button>Add</button><button type="button" class="plain" onClick=${close}>Cancel</button></form>`;
+  return html`<form class="bulk" onSubmit=${submit}><label>${isMove ? "Move" : "Add tags to"} ${count(rows.length, "memory", "memories")}${isMove ? " to the project" : ""}
+    <input name=${what} placeholder=${isMove ? "none" : "ops, db"} autocomplete="off" list=${isMove ? "projects" : undefined} ref=${useFocus()} /></label>
+    <datalist id="projects">${(projects.data?.projects.values || []).filter((one) => one.value).map((one) => html`<option value=${one.value}></option>`)}</datalist>
+    <button>${isMove ? "Move" : "Add"}</button><button type="button" class="plain" onClick=${close}>Cancel</button></form>`;
 }
 
 // Why the list is empty, and what to do about it.
@@ -193,8 +212,7 @@ function Nothing({ params, all, done }) {
   const narrowed = params.type || params.tags || params.who || params.pinned || params.since;
   if (params.deleted) return html`<${Empty}><p>Nothing is forgotten${where}.</p></${Empty}>`;
   if (all === 0) {
-    return html`<${Empty}><h2>Nothing is remembered yet</h2>
-      <p>Connect an agent, and it remembers while you work:</p><p><${Command} text="signet setup" /></p>
+    return html`<${Empty}><h2>Nothing is remembered yet</h2><p>Connect an agent, and it remembers while you work:</p><p><${Command} text="signet setup" /></p>
       <p>Take over what you told agents before:</p><p><${Command} text="signet backfill" /></p>
       <${Remember} text="" where="" project="" done=${done} /></${Empty}>`;
   }

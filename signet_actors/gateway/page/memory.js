@@ -5,26 +5,30 @@ import { forget, pin, recover, retype, rewrite, tag } from "./changes.js";
 import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
 import { say } from "./notice.js";
-import { Diff, MemoryLine, Placeholder, Project, Reading, Relevance, Time, Type, useFocus } from "./parts.js";
+import { Command, Diff, MemoryLine, Placeholder, Project, Reading, Relevance, Time, Type, useFocus } from "./parts.js";
 import { setParams, to } from "./route.js";
-import { because, cut, fate, tagsOf, visible } from "./words.js";
+import { because, cut, fate, shortId, tagsOf, visible } from "./words.js";
 
+const EVENTS = 200;
 const TYPES = ["fact", "preference", "decision", "learning", "issue", "rule"];
 
 async function read(id, query, filters, signal) {
   const memory = await api("memories.get", { id, include_deleted: true, with_parts: true }, { signal });
   const given = Object.fromEntries(Object.entries(filters || {}).filter(([, value]) => value));
-  const [history, similar, why] = await Promise.all([
+  const [{ history }, timeline, similar, why] = await Promise.all([
     api("memories.history", { id: memory.id }, { signal }),
+    api("timeline.get", { id: memory.id, order: "desc", limit: EVENTS }, { signal }).catch(() => null), // a token may not read it
     memory.is_deleted ? { results: [] } : api("memories.similar", { id: memory.id, k: 6 }, { signal }).catch(() => ({ results: [] })),
     query ? api("memories.recall", { query, limit: 50, explainId: memory.id, ...given }, { signal }) : null,
   ]);
-  return { memory, history: history.history, similar: similar.results.filter((row) => row.score >= 0.3), explained: why?.explained };
+  const changed = new Map(history.map((event) => [event.id, event]));
+  const events = timeline ? timeline.events : [...history].reverse().map((event) => ({ timestamp: event.createdAt, source: "history", event: event.event, details: event }));
+  const story = events.filter((one) => one.source !== "job" || one.event === "dead").map((one) => ({ ...one, change: changed.get(one.details.id) }));
+  return { memory, story, more: Boolean(timeline?.hasMore), similar: similar.results.filter((row) => row.score >= 0.3), explained: why?.explained };
 }
 
-export function MemoryScreen({ route }) {
-  const id = route.parts[0] || "";
-  return html`<div class="one-memory"><${MemoryDetail} key=${id} id=${id} query=${route.params.why || ""} isScreen=${true} onChange=${() => {}} /></div>`;
+export function MemoryScreen({ route: { parts: [id = ""], params } }) {
+  return html`<div class="one-memory"><${MemoryDetail} key=${id} id=${id} query=${params.why || ""} isScreen=${true} onChange=${() => {}} /></div>`;
 }
 
 export function MemoryDetail({ id, query, filters, isScreen, onChange, onClose }) {
@@ -33,10 +37,7 @@ export function MemoryDetail({ id, query, filters, isScreen, onChange, onClose }
   const memory = load.data?.memory;
   const gone = Boolean(memory?.is_deleted);
   const rows = memory ? [memory] : [];
-  const done = () => {
-    load.reload();
-    onChange();
-  };
+  const done = () => (load.reload(), onChange());
   const heading = useFocus();
   useKeys({
     e: ["edit the text", () => memory && !gone && setEditing(true)],
@@ -47,19 +48,13 @@ export function MemoryDetail({ id, query, filters, isScreen, onChange, onClose }
     }),
     c: ["copy the link to this memory", () => copyLink(id)],
   });
-  if (!memory) {
-    return html`<aside class="detail" aria-label="Memory"><${Reading} load=${load} what="the memory" />
-      ${load.error ? null : html`<${Placeholder} rows=${4} />`}</aside>`;
-  }
+  if (!memory) return html`<aside class="detail" aria-label="Memory"><${Reading} load=${load} what="the memory" />${load.error ? null : html`<${Placeholder} rows=${4} />`}</aside>`;
   return html`<aside class="detail" aria-label="Memory">
-    <header><h2 ref=${heading} tabIndex="-1">${gone ? "Forgotten memory" : "Memory"} <code>${memory.id.slice(0, 8)}</code></h2>
+    <header><h2 ref=${heading} tabIndex="-1">${gone ? "Forgotten memory" : "Memory"} <code>${shortId(memory.id)}</code></h2>
       ${onClose ? html`<a href=${to(["memory", memory.id])}>Whole page</a><button class="plain" aria-label="Close" onClick=${onClose}>×</button>` : null}</header>
     <${Reading} load=${load} what="the memory" />
-    ${editing
-      ? html`<${Editor} memory=${memory} close=${() => setEditing(false)} done=${done} />`
-      : html`<p class=${`text ${gone ? "is-gone" : ""}`}>${visible(memory.content)}</p>`}
-    ${!editing && html`<div class="actions">
-      ${gone
+    ${editing ? html`<${Editor} memory=${memory} close=${() => setEditing(false)} done=${done} />` : html`<p class=${`text ${gone ? "is-gone" : ""}`}>${visible(memory.content)}</p>
+      <div class="actions">${gone
         ? html`<button onClick=${() => recover(rows, done)}>Recover <kbd>r</kbd></button>`
         : html`<button onClick=${() => setEditing(true)}>Edit <kbd>e</kbd></button>
           <button onClick=${() => pin(rows, done)}>${memory.pinned ? "Unpin" : "Pin"} <kbd>p</kbd></button>
@@ -69,7 +64,7 @@ export function MemoryDetail({ id, query, filters, isScreen, onChange, onClose }
     ${query ? html`<${Why} query=${query} explained=${load.data.explained} />` : null}
     ${memory.parts?.length > 1 ? html`<details><summary>The whole text, of ${memory.parts.length} parts</summary>
       ${memory.parts.map((part) => html`<p class="text">${visible(part.content ?? "…")}</p>`)}</details>` : null}
-    <${Story} history=${load.data.history} memory=${memory} />
+    <${Story} ...${load.data} />
     ${load.data.similar.length ? html`<section><h3>Similar</h3><ul class="lines small">${load.data.similar.map((row) =>
       html`<${MemoryLine} key=${row.id} row=${row} onOpen=${isScreen ? undefined : () => setParams({ open: row.id })} />`)}</ul></section>` : null}
   </aside>`;
@@ -95,7 +90,8 @@ function Facts({ memory, gone, done }) {
     <dt>Said by</dt><dd>${cut(memory.who || "unknown", 80)}</dd>
     <dt>Remembered</dt><dd><${Time} at=${memory.created_at} /></dd>
     <dt>Used</dt><dd>${memory.access_count ? html`${memory.access_count}×, last <${Time} at=${memory.last_accessed} />` : "not yet"}</dd>
-    ${memory.session_id ? html`<dt>Session</dt><dd><code>${cut(memory.session_id, 60)}</code></dd>` : null}
+    <dt>Id</dt><dd><code>${memory.id}</code></dd>
+    ${memory.session_id ? html`<dt>Session</dt><dd><a href=${to(["session", memory.session_id])}><code>${cut(memory.session_id, 60)}</code></a></dd>` : null}
     ${memory.source_path ? html`<dt>File</dt><dd><code>${cut(memory.source_path, 120)}</code></dd>` : null}
     ${memory.visibility !== "global" ? html`<dt>Read by</dt><dd>${cut(memory.agent_id, 60)} (${cut(memory.visibility, 20)})</dd>` : null}
   </dl>`;
@@ -103,28 +99,32 @@ function Facts({ memory, gone, done }) {
 
 function Why({ query, explained }) {
   if (!explained) return null;
-  const { explanation } = explained;
+  const { explanation: why, outcome } = explained;
+  const numbers = why ? [
+    ...why.legs.map((leg) => [leg.leg, leg.rank ? `rank ${leg.rank}` : "not found by it", leg.score]), ["base", "", why.base],
+    ...why.moves.map((move) => [move.stage, "", `${move.points > 0 ? "+" : ""}${move.points}`]), ...["score", "coverage", "standing"].map((name) => [name, "", why[name] ?? "none"]),
+  ] : [];
   return html`<section class="why"><h3>Why it is here: “${cut(query, 60)}”</h3>
-    ${explanation ? html`<p><${Relevance} value=${explanation.relevance} /></p><ul>${because(explanation).map((line) => html`<li>${line}</li>`)}</ul>` : null}
-    ${explained.outcome !== "returned" ? html`<p>${fate(explained)}</p>` : null}
-    ${explanation ? html`<details><summary>Numbers</summary><table><tbody>
-      ${explanation.legs.map((leg) => html`<tr><td>${leg.leg}</td><td>${leg.rank ? `rank ${leg.rank}` : "not found by it"}</td><td>${leg.score}</td></tr>`)}
-      <tr><td>base</td><td></td><td>${explanation.base}</td></tr>
-      ${explanation.moves.map((move) => html`<tr><td>${move.stage}</td><td></td><td>${move.points > 0 ? "+" : ""}${move.points}</td></tr>`)}
-      <tr><td>score</td><td></td><td>${explanation.score}</td></tr>
-      <tr><td>coverage</td><td></td><td>${explanation.coverage}</td></tr>
-      <tr><td>standing</td><td>spreads</td><td>${explanation.standing ?? "none"}</td></tr></tbody></table></details>` : null}
+    ${why ? html`<p><${Relevance} value=${why.relevance} /></p><ul>${because(why).map((line) => html`<li>${line}</li>`)}</ul>` : null}
+    ${outcome !== "returned" ? html`<p>${fate(explained)}</p>` : null}
+    ${why ? html`<details><summary>Numbers</summary><table><tbody>${numbers.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table></details>` : null}
   </section>`;
 }
 
-function Story({ history, memory }) {
-  return html`<section><h3>Story</h3><ol class="story">
-    ${[...history].reverse().map((event) => html`<li key=${event.id}>
-      <p><b>${cut(event.event.replace(/_/g, " "), 40)}</b> by ${cut(event.changedBy, 40)}${event.reason ? html` · ${cut(event.reason, 160)}` : null} · <${Time} at=${event.createdAt} /></p>
-      ${event.oldContent && event.newContent && event.oldContent !== event.newContent
-        ? html`<${Diff} before=${event.oldContent} after=${event.newContent} />` : null}
-      ${event.sessionId ? html`<p class="meta">in session <code>${cut(event.sessionId, 60)}</code></p>` : null}</li>`)}
-    ${history.length ? null : html`<li>No change is recorded since <${Time} at=${memory.created_at} />.</li>`}</ol></section>`;
+const TOLD = {
+  created: "Remembered", updated: "Edited", deleted: "Forgotten", recovered: "Recovered", given: "Given to a session", offered: "Looked at for a session, not given",
+  rated: "Rated", dead: "Work on it failed", applied: "A model proposed it, and it was done", reviewed: "A proposal was decided",
+};
+
+// What happened to the memory, the last event first: its changes, the sessions it was given to, its ratings, what a model proposed.
+function Story({ story, more, memory }) {
+  return html`<section><h3>Story</h3><ol class="story">${story.map(({ timestamp, event, details, change }) => html`<li key=${`${timestamp} ${event} ${details.id || details.sessionKey || details.proposalId}`}>
+      <p><b>${TOLD[event] || cut(event.replace(/_/g, " "), 40)}</b>${details.changedBy ? ` by ${cut(details.changedBy, 40)}` : ""}${details.score !== undefined ? ` ${details.score > 0 ? "+" : ""}${details.score}` : ""}${details.reason ? html` · ${cut(details.reason, 160)}` : null} · <${Time} at=${timestamp} /></p>
+      ${change?.oldContent && change.newContent && change.oldContent !== change.newContent ? html`<${Diff} before=${change.oldContent} after=${change.newContent} />` : null}
+      ${details.error ? html`<p class="meta">${cut(details.error, 200)}</p>` : null}
+      ${details.sessionKey || details.sessionId ? html`<p class="meta"><a href=${to(["session", details.sessionKey || details.sessionId])}>${cut(details.harness || "the session", 30)}</a>${details.project ? html`<${Project} project=${details.project} />` : null}</p>` : null}</li>`)}
+    ${story.length ? null : html`<li>No change is recorded since <${Time} at=${memory.created_at} />.</li>`}
+    ${more ? html`<li>Older events: <${Command} text=${`signet timeline ${memory.id}`} /></li>` : null}</ol></section>`;
 }
 
 // Edits in place. If somebody else changed the memory meanwhile, both texts are shown.
@@ -144,14 +144,10 @@ function Editor({ memory, close, done }) {
       await rewrite(base, text, done);
       return close();
     } catch (error) {
-      if (error.code === "version_conflict" || (error.status === 409 && error.body.currentVersion)) {
-        const now = await api("memories.get", { id: memory.id, include_deleted: true }).catch(() => null);
-        if (now) {
-          setTheirs(now);
-          return setProblem("It was changed meanwhile. Nothing is saved yet.");
-        }
-      }
-      return setProblem(`Not saved: ${error.message}`);
+      const isStale = error.code === "version_conflict" || (error.status === 409 && error.body.currentVersion);
+      const now = isStale ? await api("memories.get", { id: memory.id, include_deleted: true }).catch(() => null) : null;
+      setTheirs(now);
+      return setProblem(now ? "It was changed meanwhile. Nothing is saved yet." : `Not saved: ${error.message}`);
     }
   };
   useKeys({

@@ -48,9 +48,6 @@ export function Notice() {
     return () => listeners.delete(setNotice);
   }, []);
   useKeys({ u: ["undo the last change", takeBack] });
-  return html`<div class=${`notice ${notice ? "is-shown" : ""} ${notice?.bad ? "is-bad" : ""}`} role="status" aria-live="polite">
-    ${notice && html`<span>${notice.text}</span>`}
-    ${notice?.undo && html`<button onClick=${takeBack}>Undo <kbd>u</kbd></button>`}
-    ${notice && html`<button class="plain" aria-label="Close" onClick=${() => show(null)}>×</button>`}
-  </div>`;
+  return html`<div class=${`notice ${notice ? "is-shown" : ""} ${notice?.bad ? "is-bad" : ""}`} role="status" aria-live="polite">${notice && html`<span>${notice.text}</span>
+    ${notice.undo && html`<button onClick=${takeBack}>Undo <kbd>u</kbd></button>`}<button class="plain" aria-label="Close" onClick=${() => show(null)}>×</button>`}</div>`;
 }

@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { useLoad } from "./load.js";
 import { Command, Placeholder, Project, Reading, Time } from "./parts.js";
 import { to } from "./route.js";
-import { age, count, cut, outcomeOf, span } from "./words.js";
+import { count, cut, outcomeOf, span, verdict } from "./words.js";
 
 const EVERY_MS = 5_000;
 const DAY_MS = 86_400_000;
@@ -42,22 +42,13 @@ async function read(key, project, signal) {
   return { searches: rows, isCut, last: last.searches[0], harnesses: harnesses.harnesses, reviews: reviews.total, pipeline, health };
 }
 
-// Returns [sign, word, sentence].
-function headline({ health, last, harnesses }) {
-  if (health.status !== "healthy") return ["is-bad", "▲ Not everything works", cut(health.detail || health.status, 160)];
-  if (!last) return ["", "○ Memory works", harnesses.length ? "It waits for the first prompt." : "No program is connected yet."];
-  const old = Date.now() - Date.parse(last.at) > SILENT_MS;
-  const when = Date.now() - Date.parse(last.at) < 5_000 ? "just now" : `${age(last.at)} ago`;
-  return [old ? "is-warn" : "is-ok", old ? "◆ Silent" : "● Working", `The last prompt came ${when} from ${cut(last.harness || "a program", 30)}: ${outcomeOf(last)}.`];
-}
-
 export function Today({ route }) {
   const { project, agent } = route.params;
   const key = `today ${project || ""} ${agent || ""}`;
   const load = useLoad(key, (signal) => read(key, project, signal), { everyMs: EVERY_MS });
   const { data } = load;
   if (!data) return html`<${Reading} load=${load} what="today" />${load.error ? null : html`<${Placeholder} />`}`;
-  const [sign, word, sentence] = headline(data);
+  const [sign, word, sentence] = verdict(data.health, data.last, data.searches.find((one) => one.kind === "prompt" && one.given));
   return html`<div class="today"><${Reading} load=${load} what="today" />
     <h2 class="headline"><span class=${sign}>${word}</span> <small>${sentence}</small></h2>
     <${Needs} data=${data} />
@@ -91,7 +82,7 @@ function Day({ searches, isCut, pipeline }) {
     <p class="big">${prompts.length}${isCut ? "+" : ""} <span class="meta">${prompts.length === 1 ? "prompt" : "prompts"}</span></p>
     <svg class="spark" viewBox="0 0 96 24" preserveAspectRatio="none" role="img" aria-label=${`Prompts by hour, at most ${most}`}>${hours.map((number, hour) =>
       html`<rect key=${hour} x=${(23 - hour) * 4} width="3" y=${24 - (22 * number) / most - 1} height=${(22 * number) / most + 1} />`)}</svg>
-    <dl class="facts"><dt>Given lines</dt><dd>${share(given)}</dd><dt>Nothing fit</dt><dd>${share(prompts.length - given - skipped)}</dd><dt>Not asked</dt><dd>${share(skipped)}</dd>
+    <dl class="facts"><dt>Given memories</dt><dd>${share(given)}</dd><dt>Nothing new fits</dt><dd>${share(prompts.length - given - skipped)}</dd><dt>Not asked</dt><dd>${share(skipped)}</dd>
       <dt>Context</dt><dd>${count(characters, "character")}, about ${count(Math.round(characters / TOKEN_CHARS), "token")}</dd>
       <dt>Model calls</dt><dd>${count(pipeline.usageToday.reduce((sum, one) => sum + one.calls, 0), "call")}${cost ? `, $${cost.toFixed(2)}` : ""}</dd></dl></section>`;
 }

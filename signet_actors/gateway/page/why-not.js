@@ -14,9 +14,13 @@ async function candidates(text) {
   return reply.results;
 }
 
+function inWords({ given, outcome, why }) {
+  return `${given ? "given" : "left out"}${outcome === "given" ? "" : `: ${why}`}`;
+}
+
 function then(search, memory) {
   const kept = search.memories.find((one) => one.id === memory.id);
-  if (kept) return kept.given ? "Then it was given." : `Then it was left out: ${kept.why}.`;
+  if (kept) return `Then it was ${inWords(kept)}.`;
   if (memory.created_at > search.at) return "Then it did not exist.";
   return "Then it was not among the best that were considered.";
 }
@@ -36,7 +40,7 @@ export function Now({ search, text, before }) {
   const was = new Set(search.memories.filter((memory) => memory.given).map((memory) => memory.id));
   const given = rows.filter((memory) => memory.given);
   const gone = search.memories.filter((memory) => memory.given && !given.some((one) => one.id === memory.id));
-  return html`<div class="told" role="status"><p><b>Today it would be given ${given.length ? count(given.length, "line") : "nothing"}${!gone.length && given.every((one) => was.has(one.id)) ? ", the same" : ""}.</b></p>
+  return html`<div class="told" role="status"><p><b>Today it would be given ${given.length ? count(given.length, "memory", "memories") : "nothing"}${!gone.length && given.every((one) => was.has(one.id)) ? ", the same" : ""}.</b></p>
     <ul>${given.map((memory) => html`<li key=${memory.id}>${was.has(memory.id) ? "" : "+ "}${cut(memory.content || "", 160)} <${Relevance} value=${memory.relevance} /></li>`)}
       ${gone.map((memory) => html`<li key=${memory.id}>− ${memory.forgotten ? "a memory that is forgotten" : cut(memory.content || "", 160)}: ${rows.find((one) => one.id === memory.id)?.why || "it is not found any more"}</li>`)}</ul></div>`;
 }
@@ -49,15 +53,15 @@ async function explained(search, text, before, memory) {
 function Told({ told }) {
   const { explained: now } = told;
   return html`<div class="told" role="status"><p><b>${cut(told.memory.content, 160)}</b></p><p>${told.then}</p>
-    ${now ? html`<p>Today: ${now.explanation ? html`<${Relevance} value=${now.explanation.relevance} /> ` : ""}${now.why}.</p>
-      ${now.explanation ? html`<ul>${because(now.explanation).map((line) => html`<li>${line}</li>`)}</ul>` : null}` : null}</div>`;
+    ${now ? html`<p>Today it would be ${inWords(now)}. ${now.explanation ? html`<${Relevance} value=${now.explanation.relevance} />` : null}</p>
+      ${now.explanation ? html`<ul>${because(now.explanation, "prompt").map((line) => html`<li>${line}</li>`)}</ul>` : null}` : null}</div>`;
 }
 
 // Why a memory was given, or left out, beside its line.
 export function Why({ search, text, before, memory }) {
   const [told, setTold] = useState(null);
   const run = () => attempt(async () => setTold(await explained(search, text, before, memory)));
-  return told ? html`<${Told} told=${told} />` : html`<button class="plain" onClick=${run}>Why?</button>`;
+  return told ? html`<${Told} told=${told} />` : html`<button class="plain" onClick=${run}>Why was it ${memory.given ? "given" : "left out"}?</button>`;
 }
 
 export function WhyNot({ search, text: asked, before }) {
@@ -74,7 +78,8 @@ export function WhyNot({ search, text: asked, before }) {
     setFound(null);
   });
   return html`<form class="why-not" onSubmit=${submit}>
-    <input name="memory" aria-label="Why not…? Words or id of a memory" placeholder="Why not…? Words or id of a memory" autocomplete="off" />
+    <label>Why was another memory not given?
+      <input name="memory" placeholder="words of the memory, then Enter" autocomplete="off" /></label>
     ${found ? html`<ul>${found.map((memory) => html`<li key=${memory.id}><button type="button" onClick=${() => pick(memory)}>${cut(memory.content, 120)}</button></li>`)}
       ${found.length ? null : html`<li class="meta">No memory has this.</li>`}</ul>` : null}
     ${told ? html`<${Told} told=${told} />` : null}

@@ -7,10 +7,7 @@ const HIDDEN = new RegExp(
 );
 
 export function visible(text) {
-  return String(text ?? "").replace(
-    HIDDEN,
-    (char) => `⟦U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟧`,
-  );
+  return String(text ?? "").replace(HIDDEN, (char) => `⟦U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟧`);
 }
 
 export function cut(text, most) {
@@ -36,15 +33,14 @@ export function age(iso, now = Date.now()) {
 }
 
 export function exact(iso) {
-  const time = new Date(iso);
-  return Number.isNaN(time.getTime())
-    ? visible(iso)
-    : time.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+  return Number.isNaN(Date.parse(iso)) ? visible(iso) : new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 }
 
-export function day(iso) {
-  return new Date(iso).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
-}
+export const day = (iso) => new Date(iso).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+export const moment = (iso) => new Date(iso).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+
+// Ids begin with the time, so that neighbours begin alike: the end tells them apart.
+export const shortId = (id) => `…${id.slice(-8)}`;
 
 export function size(bytes) {
   const [unit, each] = bytes >= 1e9 ? ["GB", 1e9] : bytes >= 1e6 ? ["MB", 1e6] : ["kB", 1e3];
@@ -56,18 +52,14 @@ export function projectName(project) {
   return project ? cut(project.replace(/\/+$/, "").split("/").pop() || project, 40) : "no project";
 }
 
-export function tagsOf(tags) {
-  return Array.isArray(tags) ? tags : tags ? tags.split(",") : [];
-}
+export const tagsOf = (tags) => (Array.isArray(tags) ? tags : tags ? tags.split(",") : []);
 
 export function fits(relevance) {
   if (relevance >= 0.8) return "most likely answers";
   return relevance >= 0.5 ? "likely answers" : "probably does not answer";
 }
 
-function listed(words) {
-  return words.map((word) => cut(word, 40)).join(", ");
-}
+const listed = (words) => words.map((word) => cut(word, 40)).join(", ");
 
 // What a stage of the search that raised a score, or lowered it, means. The others only make scores comparable.
 const STAGES = {
@@ -88,54 +80,68 @@ const STAGES = {
   exact_match: ["It has the exact name that the search has."],
 };
 
-// Why a search put a memory where it is, as sentences.
-export function because(explanation) {
+// Why a search, or what a hook searched for a prompt, put a memory where it is, as sentences.
+export function because(explanation, asked = "search") {
   const { terms, missing_terms: missing, similar_terms: similar, legs, moves, path } = explanation;
   const said = [];
   const all = terms.length + missing.length;
-  if (all) {
-    said.push(
-      terms.length
-        ? `It has ${terms.length} of ${count(all, "word")} of the search: ${listed(terms)}.`
-        : "It has none of the words of the search.",
-    );
-  }
+  if (all) said.push(terms.length ? `It has ${terms.length} of ${count(all, "word")} of the ${asked}: ${listed(terms)}.` : `It has none of the words of the ${asked}.`);
   if (missing.length && terms.length) said.push(`It lacks ${listed(missing)}.`);
   if (similar.length) said.push(`It has words that resemble a missing one: ${listed(similar)}.`);
   const meaning = legs.find((leg) => leg.leg === "vector");
   if (meaning) {
     const close = meaning.score >= 0.5 ? "close to" : meaning.score >= 0.25 ? "related to" : "far from";
-    said.push(`Its meaning is ${close} the search (${meaning.score.toFixed(2)}).`);
+    said.push(`Its meaning is ${close} the ${asked} (${meaning.score.toFixed(2)}).`);
   }
   if (legs.some((leg) => leg.leg === "hint" && leg.rank)) said.push("It was stored with a hint of such a question.");
   if (path.length) said.push(`The search names what it is about: ${listed(path)}.`);
   for (const { stage, points } of moves) {
     const [raised, lowered] = STAGES[stage] || [];
-    if (points >= 0.01 && raised) said.push(raised);
-    if (points <= -0.01 && lowered) said.push(lowered);
+    const effect = points >= 0.01 ? raised : points <= -0.01 ? lowered : null;
+    if (effect) said.push(effect.replace("the search", `the ${asked}`));
   }
   return said;
 }
 
+const SKIPPED = {
+  already_started: "the session has had its start",
+  claimed: "another program serves this session",
+  disabled: "it is switched off in the settings",
+};
+
 // What came of a hook or a search, in a few words.
 export function outcomeOf(search) {
-  if (search.skipped) return `not asked: ${search.skipped.replace(/_/g, " ")}`;
-  if (search.given) return `given ${count(search.given, "line")}`;
-  return search.memories.some((one) => one.outcome === "received" && one.relevance >= 0.5) ? "nothing new: the session had what fits" : "nothing fit";
+  if (search.skipped) return `not asked: ${SKIPPED[search.skipped] || cut(search.skipped.replace(/_/g, " "), 60)}`;
+  if (search.given) return `given ${count(search.given, "memory", "memories")}`;
+  return search.memories.some((one) => one.outcome === "received" && one.relevance >= 0.5) ? "nothing new, because the session had what fits" : "no memory fits";
 }
+
+const SILENT_MS = 7 * 86_400_000;
+
+// Whether memory works, as [class, sign and word, sentence]; the same on all screens. `last`: the last prompt, `lastGiven`: the
+// last one of those at hand that was given something.
+export function verdict(health, last, lastGiven) {
+  if (health.status !== "healthy") return ["is-bad", "▲ Not everything works", cut(health.detail || health.status, 160)];
+  if (!last) return ["", "○ Ready", "No prompt has come yet."];
+  const ago = (at) => (age(at) === "now" ? "just now" : `${age(at)} ago`);
+  const proof = lastGiven && lastGiven.id !== last.id ? ` Before it, ${ago(lastGiven.at)}, one was ${outcomeOf(lastGiven)}.` : "";
+  const sentence = `The last prompt came ${ago(last.at)} from ${cut(last.harness || "a program", 30)}: ${outcomeOf(last)}.${proof}`;
+  return Date.now() - Date.parse(last.at) > SILENT_MS ? ["is-warn", "◆ Silent", sentence] : ["is-ok", "● Working", sentence];
+}
+
+const number = (value) => value?.toFixed(2) ?? "?";
+
+const FATES = {
+  returned: () => "It is among the results.",
+  beyond_limit: ({ rank }) => `It fits, but ${rank ? `${rank - 1} others fit` : "others fit"} better.`,
+  already_recalled: () => "This session had it already.",
+  below_min_score: ({ value, threshold }) => `Its score ${number(value)} is below ${number(threshold)}.`,
+  below_min_relevance: ({ value, threshold }) => `It probably does not answer: ${number(value)} is below ${number(threshold)}.`,
+  filtered: ({ filters = [] }) => `It is left out by: ${listed(filters)}.`,
+  not_a_candidate: () => "It has neither words nor meaning of the search that others do not have more of.",
+};
 
 // What became of a memory that somebody expected, as a sentence.
 export function fate(explained) {
-  const { outcome, filters = [], rank, value, threshold } = explained;
-  const number = (one) => (one === null || one === undefined ? "?" : one.toFixed(2));
-  switch (outcome) {
-    case "returned": return "It is among the results.";
-    case "beyond_limit": return `It fits, but ${rank ? `${rank - 1} others fit` : "others fit"} better.`;
-    case "already_recalled": return "This session had it already.";
-    case "below_min_score": return `Its score ${number(value)} is below ${number(threshold)}.`;
-    case "below_min_relevance": return `It probably does not answer: ${number(value)} is below ${number(threshold)}.`;
-    case "filtered": return `It is left out by: ${listed(filters)}.`;
-    case "not_a_candidate": return "It has neither words nor meaning of the search that others do not have more of.";
-    default: return "It does not exist any more, or this agent may not read it.";
-  }
+  return FATES[explained.outcome]?.(explained) ?? "It does not exist any more, or this agent may not read it.";
 }

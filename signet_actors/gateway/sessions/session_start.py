@@ -289,13 +289,13 @@ async def _note(
     def considered() -> list[ConsideredMemory]:
         every = (memory.id for memory in (*found.constraints, *found.memories, *found.used))
         stages: list[tuple[Iterable[str], Outcome]] = [
-            (start.whole, "given"),
             (start.ids, "cut"),
             (fitting, "no_room"),
             (repeated, "repeated"),
             (every, "older_version"),
         ]
-        outcomes: dict[str, Outcome] = {}
+        reasons = _reasons(found)
+        outcomes: dict[str, Outcome] = {memory_id: reasons.get(memory_id, "given") for memory_id in start.whole}
         for ids, outcome in stages:
             for memory_id in ids:
                 outcomes.setdefault(memory_id, outcome)
@@ -310,6 +310,15 @@ async def _note(
         project=session.project(call.request.project),
         characters=len(start.text),
     )
+
+
+def _reasons(found: SessionStartFound) -> dict[str, Outcome]:
+    """Return by id why a memory is among what a start gives."""
+    reasons: dict[str, Outcome] = {memory.id: "important" for memory in found.memories}
+    reasons |= {memory.id: "asked_lately" for memory in found.used}
+    if found.summary is not None:
+        reasons[found.summary.id] = "last_session"
+    return reasons | {memory.id: "pinned" if memory.pinned else "rule" for memory in found.constraints}
 
 
 def _each_once(
