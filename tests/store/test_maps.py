@@ -18,7 +18,9 @@ from signet_actors.features.projection.api import (
 )
 from signet_actors.features.projection.reads import vectors
 from signet_actors.protocol.memories import Filters, ReadScope
-from signet_actors.protocol.message import Principal
+from signet_actors.protocol.message import Failure, Principal
+from signet_actors.protocol.sessions import RecordSessions, SessionContext
+from signet_actors.protocol.transcripts import CapturedTurn, StoreTurns
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, ModifyMemory, RecoverMemory
 from signet_actors.searcher.projection import map_of, nearest
 from signet_actors.searcher.queries.projection import find
@@ -160,6 +162,30 @@ def test_filters_and_pages_select_from_the_map(room: StoreRoom) -> None:
         if not page.has_more:
             break
     assert (len(pages), set(pages)) == (7, ids(room))
+
+
+def test_a_harness_selects_what_its_sessions_have_stored(room: StoreRoom) -> None:
+    at = "2026-03-01T00:00:00.000Z"
+    stored = {
+        (agent, session): room.remember(
+            f"said by {agent} in {session}",
+            vector=[1.0, number],
+            agent_id=agent,
+            principal=Principal(session_id=session),
+        ).id
+        for number, (agent, session) in enumerate(
+            [("ada", "one"), ("ada", "session:two"), ("ada", "kept"), ("ada", None), ("bob", "one"), ("bob", "other")]
+        )
+    }
+    sessions = [("ada", "one", "codex"), ("ada", "two", "cursor"), ("bob", "one", "cursor"), ("bob", "other", "codex")]
+    room.ask(RecordSessions(tuple(SessionContext(key, who, at, at, harness=name) for who, key, name in sessions)))
+    said = CapturedTurn(b"key", 0, "user", "a session of which only the transcript is kept", None, at)
+    assert not isinstance(room.ask(StoreTurns("kept", "ada", "text", (said,), harness="codex")), Failure)
+    make(room, "ada")
+    assert len(ids(room, "ada")) == 6
+    assert ids(room, "ada", harness="codex") == {stored["ada", "one"], stored["ada", "kept"]}
+    assert ids(room, "ada", harness="cursor") == {stored["ada", "session:two"]}
+    assert ids(room, "ada", harness="opencode") == set()
 
 
 def test_the_nearest_rows_are_those_of_the_least_distance() -> None:

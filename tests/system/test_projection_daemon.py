@@ -54,6 +54,17 @@ def test_a_map_is_computed_kept_and_filtered() -> None:
         assert client.get(MAP, tags="t0", limit=2).ok()["hasMore"] is True
         assert client.get(MAP, tags="t0").ok()["total"] == 6
 
+        session = {"harness": "codex", "sessionKey": "of-codex"}
+        client.post("/api/hooks/session-start", session).ok()
+        said = client.post("/api/hooks/remember", {**session, "content": "the walrus of codex eats clams"}).ok()
+        told = said["id"]
+        eventually(
+            lambda: [node["id"] for node in client.get(MAP, harness="codex").ok()["nodes"]] == [told],
+            within_s=60,
+            what="the map is made anew",
+        )
+        assert client.get(MAP, harness="cursor").ok()["total"] == 0
+
         client.request("DELETE", f"/api/memory/{rule}?reason=outdated&force=true", None).ok()
         without = client.get(MAP)
         assert without.status == 200

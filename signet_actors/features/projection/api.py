@@ -35,6 +35,9 @@ class ProjectionRequest(FilterFields, frozen=True, kw_only=True, omit_defaults=T
         tuple[str, ...], Names(max_items=50), Meta(description="Memories of any of these kinds of source")
     ] = ()
     importance_max: Annotated[float, Number(low=0, high=1), Meta(description="Greatest importance")] | None = None
+    harness: (
+        Annotated[SelectionText, Meta(description="Only memories that a session of this harness has stored")] | None
+    ) = None
     limit: Annotated[int, Clamped(low=1, high=MAX_POINTS), Meta(description="Memories to return")] = MAX_POINTS
     offset: Offset = 0
 
@@ -118,6 +121,7 @@ class FindProjection(Request[Answered], frozen=True, tag="projection.find"):
     types: tuple[str, ...] = ()
     source_types: tuple[str, ...] = ()
     importance_max: float | None = None
+    harness: str | None = None
 
 
 class FoundProjection(msgspec.Struct, frozen=True):

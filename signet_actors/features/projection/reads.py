@@ -32,6 +32,10 @@ _SHOWN: Final = (
     " m.source_type, m.source_id, m.created_at FROM memories m"
     " WHERE m.is_deleted = 0 AND m.seq IN ({}) AND {}"
 )
+_SESSIONS: Final = (
+    "SELECT c.session_key FROM session_contexts c WHERE c.agent_id = :agent_id AND c.harness = :harness"
+    " UNION SELECT t.session_key FROM session_transcripts t WHERE t.agent_id = :agent_id AND t.harness = :harness"
+)
 _points: Final = msgspec.json.Decoder(Points)
 
 
@@ -69,6 +73,15 @@ def stored_map(snapshot: Snapshot, agent_id: str, dimensions: int) -> StoredMap 
     """Return the agent's map, however old it is; None if there is none."""
     row = snapshot.one(_STORED, {"agent_id": agent_id, "dimensions": dimensions})
     return None if row is None else StoredMap(_points.decode(row[0]), *row[1:])
+
+
+def sessions_of(snapshot: Snapshot, agent_id: str, harness: str) -> list[str]:
+    """Return the keys of the agent's sessions in a harness, as far as they or their transcripts are kept.
+
+    Each is in both of the spellings in which a memory may name it.
+    """
+    found = snapshot.rows(_SESSIONS, {"agent_id": agent_id, "harness": harness})
+    return [spelling for (key,) in found for spelling in (key, f"session:{key}")]
 
 
 def shown(snapshot: Snapshot, read: ReadScope, seqs: Sequence[int]) -> dict[int, tuple[Any, ...]]:

@@ -25,7 +25,7 @@ async def projection(call: Call[api.ProjectionRequest]) -> HttpResponse:
     wanted = call.request
     query = api.FindProjection(
         *(call.read, filters_of(wanted, call.former_project), wanted.dimensions, wanted.limit, wanted.offset),
-        *(wanted.q, wanted.types, wanted.source_types, wanted.importance_max),
+        *(wanted.q, wanted.types, wanted.source_types, wanted.importance_max, wanted.harness),
     )
     answer = (await call.ask_searcher(query)).read(api.FoundProjection)
     if answer.found is not None and answer.is_current:

@@ -19,7 +19,7 @@ from signet_actors.features.projection.api import (
     Points,
     ProjectionReply,
 )
-from signet_actors.features.projection.reads import StoredMap, shown, stored_map
+from signet_actors.features.projection.reads import StoredMap, sessions_of, shown, stored_map
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.message import Answered
 from signet_actors.searcher.columns import Mask
@@ -90,6 +90,10 @@ def _admitted(reader: Reader, snapshot: Snapshot, query: FindProjection) -> Mask
         mask &= holding
     if query.importance_max is not None:
         mask &= columns.importance[:size] <= query.importance_max
+    if query.harness is not None:
+        agent_id = query.read.agent_id
+        mask &= columns.with_texts("agent_id", (agent_id,), size)
+        mask &= columns.with_texts("session_id", sessions_of(snapshot, agent_id, query.harness), size)
     return mask
 
 
