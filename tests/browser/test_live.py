@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -66,3 +68,23 @@ def test_lines_of_the_log_are_found_by_level_process_and_text(visit: Visit) -> N
     expect(lines).to_have_count(1)
     lines.first.locator("summary").press("Enter")
     expect(lines.first.locator("pre")).to_contain_text("schema")
+
+
+def test_a_stream_that_is_refused_is_said_once_and_asked_for_later_and_later(visit: Visit) -> None:
+    visitor = visit()
+    visitor.allowed = {503}
+    refused: list[float] = []
+
+    def refuse(route: Any) -> None:
+        refused.append(time.monotonic())
+        route.fulfill(status=503, json={"error": "16 streams are open", "code": "overloaded"})
+
+    visitor.page.route("**/api/changes*", refuse)
+    visitor.open("#/memories")
+    told = visitor.page.locator(".notice")
+    expect(told).to_contain_text("do not appear by themselves")
+    told.get_by_role("button", name="Close").click()
+    visitor.page.wait_for_timeout(20_000)
+    assert len(refused) == 3
+    assert refused[2] - refused[1] > refused[1] - refused[0] + 3
+    expect(told).not_to_contain_text("do not appear")

@@ -280,3 +280,27 @@ def test_the_story_of_a_memory_names_the_sessions_that_it_was_given_to(visit: Vi
     expect(story.locator("li").filter(has_text="Given to a session")).to_contain_text("codex")
     story.get_by_role("link", name="codex").first.press("Enter")
     expect(visitor.page.get_by_role("heading", name=question)).to_be_visible()
+
+
+def test_memories_move_to_another_project_and_back(visit: Visit, daemon: LiveDaemon) -> None:
+    first = daemon.api.remember("The millstone turns at dawn", project="/mill")["id"]
+    second = daemon.api.remember("The miller rests on Sunday", project="/mill")["id"]
+    visitor = visit("#/memories?project=/mill")
+    expect(lines(visitor)).to_have_count(2)
+    visitor.press("x", "j", "x", "m")
+    expect(visitor.page.get_by_label("Move 2 memories to the project")).to_be_focused()
+    visitor.page.keyboard.type("/home/ada/shop")
+    visitor.press("Enter")
+    expect(notice(visitor)).to_contain_text("Moved 2 memories to shop")
+    expect(lines(visitor)).to_have_count(0)
+    assert {daemon.api.memory(one)["project"] for one in (first, second)} == {"/home/ada/shop"}
+    visitor.press("u")
+    expect(lines(visitor)).to_have_count(2)
+    visitor.open(f"#/memory/{first}")
+    expect(visitor.page.get_by_label("Project").last).to_have_value("/mill")
+    visitor.press("m", "Delete", "Enter")
+    expect(notice(visitor)).to_contain_text("to no project")
+    assert daemon.api.memory(first)["project"] is None
+    visitor.press("Escape", "u")
+    expect(notice(visitor)).to_contain_text("As it was before")
+    assert daemon.api.memory(first)["project"] == "/mill"

@@ -57,7 +57,7 @@ export function tag(rows, tags, done, { instead = false } = {}) {
 
 // `project`: a path, or "" for none.
 export function move(rows, project, done) {
-  return change(rows, (changed) => `Moved ${named(changed)} to ${projectName(project)}.`, () => ({ project }), (row) => ({ project: row.project || "" }), done);
+  return change(rows, (changed) => `Moved ${named(changed)} to ${projectName(project)}.`, () => ({ project: project || null }), (row) => ({ project: row.project || null }), done);
 }
 
 export function retype(row, type, done) {

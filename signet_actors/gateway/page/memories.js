@@ -131,6 +131,7 @@ export function Memories({ route }) {
     X: ["select up to this line", () => toggle(at, { range: true })],
     p: ["pin or unpin", () => !forgotten && pin(chosen(), done)],
     t: ["add tags", () => !forgotten && chosen().length && setAsking("tags")],
+    m: ["move to a project", () => !forgotten && chosen().length && setAsking("project")],
     v: ["show what probably does not answer", () => folded && setShowsWeak(true)],
     f: ["forget", () => !forgotten && forget(chosen(), done)],
     r: ["recover", () => forgotten && recover(chosen(), done)],
@@ -179,7 +180,7 @@ function Bulk({ rows, asking, setAsking, forgotten, done, clear }) {
     ${forgotten
       ? html`<button onClick=${() => recover(rows, done)}>Recover <kbd>r</kbd></button>`
       : html`<button onClick=${() => pin(rows, done)}>Pin <kbd>p</kbd></button>
-        <button onClick=${() => setAsking("tags")}>Tag <kbd>t</kbd></button>
+        <button onClick=${() => setAsking("tags")}>Tag <kbd>t</kbd></button><button onClick=${() => setAsking("project")}>Move <kbd>m</kbd></button>
         <button onClick=${() => forget(rows, done)}>Forget <kbd>f</kbd></button>`}
     <button class="plain" onClick=${clear}>Clear</button></div>`;
 }

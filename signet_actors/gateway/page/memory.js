@@ -1,7 +1,7 @@
 // One memory: its text, why it was found, and its story.
 import { html, useLayoutEffect, useRef, useState } from "./preact.js";
 import { api } from "./api.js";
-import { forget, pin, recover, retype, rewrite, tag } from "./changes.js";
+import { forget, move, pin, recover, retype, rewrite, tag } from "./changes.js";
 import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
 import { say } from "./notice.js";
@@ -45,6 +45,7 @@ export function MemoryDetail({ id, query, filters, isScreen, onChange, onClose }
       p: ["pin or unpin", () => !gone && pin(rows, done)],
       f: ["forget", () => !gone && forget(rows, done)],
       r: ["recover", () => gone && recover(rows, done)],
+      m: ["move to a project", () => document.getElementById("project")?.select()],
     }),
     c: ["copy the link to this memory", () => copyLink(id)],
   });
@@ -86,7 +87,8 @@ function Facts({ memory, gone, done }) {
     <dt>Type</dt><dd>${gone ? html`<${Type} type=${memory.type} />` : html`<select aria-label="Type" value=${memory.type}
       onChange=${(event) => retype(memory, event.target.value, done)}>${types.map((type) => html`<option value=${type}>${cut(type, 40)}</option>`)}</select>`}</dd>
     <dt>Tags</dt><dd>${gone ? cut(memory.tags || "none", 200) : html`<input aria-label="Tags" value=${memory.tags || ""} placeholder="none" autocomplete="off" onChange=${setTags} />`}</dd>
-    <dt>Project</dt><dd><${Project} project=${memory.project} /></dd>
+    <dt>Project</dt><dd>${gone ? html`<${Project} project=${memory.project} />` : html`<input id="project" aria-label="Project" value=${memory.project || ""} placeholder="none" autocomplete="off"
+      onChange=${(event) => move([memory], event.target.value.trim(), done)} />`}</dd>
     <dt>Said by</dt><dd>${cut(memory.who || "unknown", 80)}</dd>
     <dt>Remembered</dt><dd><${Time} at=${memory.created_at} /></dd>
     <dt>Used</dt><dd>${memory.access_count ? html`${memory.access_count}×, last <${Time} at=${memory.last_accessed} />` : "not yet"}</dd>
