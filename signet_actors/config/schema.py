@@ -145,6 +145,12 @@ class SearchConfig(Struct, frozen=True):
             "Keep what hooks and recalls asked for, were given, and why the rest was left out; it stays on this machine"
         ),
     ] = True
+    ledger_rows: Annotated[
+        int,
+        ranged(
+            1000, 10_000_000, "So many hooks and recalls are kept at most, about 1 kB each; a sweep deletes the oldest"
+        ),
+    ] = 200_000
 
 
 class RetentionConfig(Struct, frozen=True, rename="camel"):

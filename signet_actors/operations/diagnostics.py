@@ -28,11 +28,15 @@ class QueueHealth(CompositeHealth, frozen=True, rename="camel"):
 
 
 class StorageHealth(CompositeHealth, frozen=True, rename="camel"):
-    """Rows and the size of the database file; ``dbSizeBytes`` is null if it could not be measured."""
+    """Rows and the size of the database file; ``dbSizeBytes`` is null if it could not be measured.
+
+    ``ledgerRows``: the hooks and recalls that are kept.
+    """
 
     total_memories: int
     deleted_tombstones: int
     db_size_bytes: int | None
+    ledger_rows: int = 0
 
 
 class IndexHealth(CompositeHealth, frozen=True, rename="camel"):

@@ -212,7 +212,7 @@ class RunCounts(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class LatencyReport(msgspec.Struct, frozen=True):
-    """Milliseconds; quantiles are interpolated within the buckets of a histogram."""
+    """Milliseconds."""
 
     p50: float = 0.0
     p95: float = 0.0
@@ -222,12 +222,15 @@ class LatencyReport(msgspec.Struct, frozen=True):
 
 
 class LatencyReports(msgspec.Struct, frozen=True):
-    """Requests since the gateway started; ``jobs`` is null, because the duration of jobs is not measured."""
+    """Requests since the gateway started, with quantiles interpolated within the buckets of a histogram.
+
+    ``jobs``: the last 1,000 completed jobs, from their last lease on, by nearest rank; null if they could not be read.
+    """
 
     remember: LatencyReport
     recall: LatencyReport
     mutate: LatencyReport
-    jobs: None = None
+    jobs: LatencyReport | None = None
 
 
 class TraversalReport(msgspec.Struct, frozen=True, rename="camel"):

@@ -18,6 +18,7 @@ from signet_actors.domain.providers import (
     Selection,
 )
 from signet_actors.errors import ErrorCode, NotFound, OutcomeUnknown, SignetError, Unavailable
+from signet_actors.features.analytics.api import FindFigures, StoredFigures
 from signet_actors.features.diagnostics.api import ChangeFigures, CountChanges, HealthFigures, MeasureHealth
 from signet_actors.features.reviews.api import LIST_REVIEWS
 from signet_actors.features.runs.api import (
@@ -113,7 +114,9 @@ HEALTH = HealthFigures(
     tombstones=4,
     embeddings=3,
     text_rows=6,
+    ledger_rows=12,
 )
+FIGURES = StoredFigures(None, {}, [float(took) for took in range(1, 101)], [], [])
 CHANGES = ChangeFigures(recovers=5, deletes=7, clusters=1, duplicates=1, memories=6)
 REPORT = ProviderReport(
     name="ollama",
@@ -180,6 +183,7 @@ def api(tmp_path: Path) -> MemoryApi:
         GetPipelineStatus: STORE,
         GetStoreStats: ROWS,
         MeasureHealth: Answered(msgspec.json.encode(HEALTH)),
+        FindFigures: Answered(msgspec.json.encode(FIGURES)),
         CountChanges: Answered(msgspec.json.encode(CHANGES)),
         GetExtractorStatus: ExtractorStatus("full", MODEL, [RUNNER], {}),
         GetDeciderStatus: DeciderStatus(NOBODY, {"add": 3}),
@@ -259,6 +263,7 @@ def test_the_diagnostics_follow_the_documented_rules(api: MemoryApi) -> None:
         "leaseAnomalies": 0,
     }
     assert (said["storage"]["score"], said["storage"]["deletedTombstones"]) == (0.7, 4), "four rows of ten are deleted"
+    assert said["storage"]["ledgerRows"] == 12
     assert said["index"] == {
         "score": 0.7,
         "status": "degraded",
@@ -287,6 +292,13 @@ def test_the_latency_covers_answered_requests(api: MemoryApi) -> None:
     assert recall["p95"] == pytest.approx(95, abs=1)
 
 
+def test_the_latency_covers_completed_jobs(api: MemoryApi) -> None:
+    assert status(api)["latency"]["jobs"] == {"p50": 50.0, "p95": 95.0, "p99": 99.0, "count": 100, "mean": 50.5}
+    api.bus.script[FindFigures] = Unavailable("the searcher is away")
+    assert status(api)["latency"]["jobs"] is None
+    assert "the searcher is away" in " ".join(status(api)["notes"])
+
+
 def test_the_latency_counts_requests_by_every_path_of_a_route() -> None:
     figures = RequestMetrics()
     paths = {
@@ -301,7 +313,8 @@ def test_the_latency_counts_requests_by_every_path_of_a_route() -> None:
     assert "/api/memory/search" in paths["recall"]
     for path in set().union(*paths.values()):
         figures.observe(path, "POST", 200, 1_000_000, None)
-    told = latency(figures)
+    told = latency(figures, None)
+    assert told.jobs is None
     assert {name: getattr(told, name).count for name in paths} == {name: len(found) for name, found in paths.items()}
 
 
@@ -433,6 +446,7 @@ def test_a_disabled_pipeline_is_reported_without_requests_to_its_processes(tmp_p
     api.bus.script |= {GetPipelineStatus: STORE, GetStoreStats: ROWS}
     api.bus.script |= {
         MeasureHealth: Answered(msgspec.json.encode(HEALTH)),
+        FindFigures: Answered(msgspec.json.encode(FIGURES)),
         CountChanges: Answered(msgspec.json.encode(CHANGES)),
     }
     said = status(api)
@@ -445,6 +459,7 @@ def test_a_disabled_pipeline_is_reported_without_requests_to_its_processes(tmp_p
         GetStoreStats,
         MeasureHealth,
         CountChanges,
+        FindFigures,
     }
 
 

@@ -8,8 +8,11 @@ from typing import Any, get_args
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from signet_actors.config.schema import RosterEntry
+from signet_actors.features.diagnostics.api import HealthFigures, MeasureHealth
+from signet_actors.features.diagnostics.reads import measured
 from signet_actors.features.searches.api import (
     LIST,
     ConsideredMemory,
@@ -189,6 +192,26 @@ def test_old_searches_are_deleted_with_their_rows(room: StoreRoom) -> None:
     assert room.ask(step).count == 2
     assert [row.id for row in listed(room).searches] == ["search-2"]
     assert room.value("SELECT count(*) FROM search_rows") == 1
+
+
+def test_the_oldest_searches_beyond_the_bound_are_deleted_in_small_steps(room: StoreRoom) -> None:
+    one = room.remember("one").id
+    search = structs.replace(room.group.config.search, ledger_rows=3)
+    room.group.config = structs.replace(room.group.config, search=search)
+    for number in range(8):
+        record(room, number, memories=(considered(room, one),))
+    assert health(room).ledger_rows == 8
+    step = PurgeStep(step="session_memories", cutoff="2025-01-01T00:00:00.000Z", limit=3)
+    steps = [room.ask(step) for _ in range(3)]
+    assert [(done.count, done.more) for done in steps] == [(3, True), (2, False), (0, False)]
+    assert [row.id for row in listed(room).searches] == ["search-7", "search-6", "search-5"]
+    assert room.value("SELECT count(*) FROM search_rows") == 3
+    assert health(room).ledger_rows == 3
+
+
+def health(room: StoreRoom) -> HealthFigures:
+    with room.reader.open_snapshot() as view:
+        return measured(view, MeasureHealth("2026-01-01T00:00:00.000Z"))
 
 
 NAMES = ("zebra", "quartz", "velvet", "onyx")

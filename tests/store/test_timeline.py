@@ -170,3 +170,24 @@ def test_the_events_of_an_entity_are_told_by_its_name(room: PipelineHarness) -> 
     assert names(left).count(("mention", "mentioned")) == 1
     with pytest.raises(NotFound):
         told(room, "shop", "cleo")
+
+
+def test_the_timeline_of_an_entity_has_each_session_that_was_given_what_mentions_it(room: PipelineHarness) -> None:
+    first = room.remember("first", structured=stating(1)).id
+    second = room.remember("second", structured=stating(2)).id
+    room.clock.advance(1000)
+    offer(room, first, "found", given=False)
+    room.clock.advance(1000)
+    offer(room, first, "told", given=False)
+    offer(room, second, "told")
+    offer(room, first, "other", "cleo")
+    sessions = [(event.event, event.details) for event in event_of(told(room, "shop"), "session")]
+    assert sessions == [
+        ("offered", {"sessionKey": "found", "memories": 1}),
+        ("given", {"sessionKey": "told", "memories": 2}),
+    ]
+    assert exported(room, "shop").events == told(room, "shop").events
+    room.ask(ForgetMemory(id=first, reason="r", principal=ME))
+    assert [event.details for event in event_of(told(room, "shop"), "session")] == [
+        {"sessionKey": "told", "memories": 1}
+    ]

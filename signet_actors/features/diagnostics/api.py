@@ -18,6 +18,7 @@ class HealthFigures(msgspec.Struct, frozen=True):
     """Counts over the whole store.
 
     ``depth``, ``completed`` and ``dead`` are of the jobs of memories, ``oldest_s`` and ``stale_leases`` of all jobs.
+    ``ledger_rows``: hooks and recalls that are kept.
     """
 
     depth: int
@@ -29,6 +30,7 @@ class HealthFigures(msgspec.Struct, frozen=True):
     tombstones: int
     embeddings: int
     text_rows: int
+    ledger_rows: int = 0
 
 
 class MeasureHealth(Request[Answered], frozen=True, tag="diagnostics.measure"):

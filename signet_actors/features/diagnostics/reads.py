@@ -17,6 +17,8 @@ WINDOW_MS: Final = 7 * 86_400_000
 _OF_SESSIONS: Final = (SUMMARIZE, SCORE_SESSION)
 _TEXT_ROWS: Final = "SELECT count(*) FROM {}"
 _EVENTS: Final = "SELECT count(*) FROM memory_history h WHERE h.event = :event AND h.created_at >= :since"
+_LEDGER: Final = "SELECT coalesce((SELECT max(s.seq) FROM searches s) - (SELECT min(s.seq) FROM searches s) + 1, 0)"
+"""Only the oldest are deleted, so that the numbers have no gaps."""
 _DUPLICATES: Final = (
     "SELECT count(*), coalesce(CAST(sum(c.number - 1) AS bigint), 0) FROM (SELECT count(*) AS number FROM memories m"
     " WHERE m.is_deleted = 0 GROUP BY m.agent_id, m.content_hash HAVING count(*) > 1) c"
@@ -42,6 +44,7 @@ def measured(reads: Reads, asked: MeasureHealth) -> HealthFigures:
         tombstones=stats.tombstone_count(reads),
         embeddings=stats.embedding_count(reads),
         text_rows=int(reads.value(_TEXT_ROWS.format(reads.dialect.text_sizes))),
+        ledger_rows=int(reads.value(_LEDGER)),
     )
 
 

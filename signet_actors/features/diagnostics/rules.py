@@ -98,7 +98,8 @@ def storage_health(figures: HealthFigures, database_bytes: int | None) -> Storag
     """Return the health of the storage, from the share of tombstones among its rows."""
     rows = figures.memories + figures.tombstones
     score = 0.7 if rows and figures.tombstones / rows > MAX_TOMBSTONE_RATIO else 1.0
-    return StorageHealth(score, status_of(score), figures.memories, figures.tombstones, database_bytes)
+    size = database_bytes, figures.ledger_rows
+    return StorageHealth(score, status_of(score), figures.memories, figures.tombstones, *size)
 
 
 def text_index_differs(figures: HealthFigures) -> bool:

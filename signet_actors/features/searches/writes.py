@@ -34,6 +34,10 @@ _DELETE: Final = (
     "DELETE FROM searches WHERE seq IN (SELECT s.seq FROM searches s WHERE s.created_at < :cutoff"
     " ORDER BY s.created_at LIMIT :limit)"
 )
+_DELETE_OLDEST: Final = (
+    "DELETE FROM searches WHERE seq IN (SELECT s.seq FROM searches s"
+    " WHERE s.seq <= (SELECT max(n.seq) FROM searches n) - :most ORDER BY s.seq LIMIT :limit)"
+)
 
 
 def record(context: CommandContext, command: RecordSearches) -> SearchesRecorded:
@@ -99,6 +103,12 @@ def forget_transcript(tx: WriteTransaction, seq: int) -> None:
 def delete_before(tx: WriteTransaction, cutoff: str, limit: int) -> int:
     """Delete at most ``limit`` of the searches from before the cutoff; return their number."""
     tx.execute(_DELETE, {"cutoff": cutoff, "limit": limit})
+    return tx.changes()
+
+
+def delete_beyond(tx: WriteTransaction, most: int, limit: int) -> int:
+    """Delete at most ``limit`` of those that are older than the newest ``most``; return their number."""
+    tx.execute(_DELETE_OLDEST, {"most": most, "limit": limit})
     return tx.changes()
 
 

@@ -137,6 +137,17 @@ OF_ENTITY: Final = (
         " CROSS JOIN memories m ON m.id = x.memory_id AND m.is_deleted = 0 AND {readable} GROUP BY m.id",
     ),
     Source(
+        "session",
+        ("sessionKey", "harness", "project", "memories"),
+        "SELECT min(o.created_at), CASE WHEN max(o.was_injected) = 1 THEN 'given' ELSE 'offered' END, o.session_key,"
+        " o.session_key, min(c.harness), min(c.project), count(DISTINCT o.memory_id) FROM member b"
+        " CROSS JOIN memory_entity_mentions x ON x.entity_id = b.id"
+        " CROSS JOIN memories m ON m.id = x.memory_id AND m.is_deleted = 0 AND {readable}"
+        " CROSS JOIN session_memories o ON o.memory_id = m.id AND o.agent_id = :agent_id"
+        " LEFT JOIN session_contexts c ON c.session_key = o.session_key AND c.agent_id = o.agent_id"
+        " GROUP BY o.session_key",
+    ),
+    Source(
         "attribute",
         (
             *("id", "kind", "aspect", "groupKey", "claimKey", "content", "memoryId"),

@@ -45,7 +45,7 @@ _UNIMPLEMENTED_WORKERS: Final = ("document",)
 async def pipeline_status(call: Call[NoFields]) -> HttpResponse:
     """Report with 200; a part without an answer within a second is null, and ``notes`` say why."""
     notes: list[str] = []
-    parts: tuple[Part, ...] = ("queues", *MEASURED)
+    parts: tuple[Part, ...] = ("queues", "jobs", *MEASURED)
     replies = await call.state.status_requests.ask(parts, call.trace_id, notes)
     return HttpResponse(render(take_snapshot(call.state, replies, notes)))
 
@@ -86,7 +86,7 @@ def render(snapshot: DaemonSnapshot) -> api.PipelineStatusReply:
         waiting=pipeline_figures.waiting_reasons(pipeline_figures.pending_by_kind(status), config, extractor),
         notes=list(snapshot.notes),
         diagnostics=diagnostics_of(snapshot),
-        latency=latency(snapshot.requests),
+        latency=latency(snapshot.requests, replies.jobs),
         traversal=api.TraversalReport(pipeline.graph.enabled and pipeline.traversal.enabled),
         feedback=None if status is None else _feedback(pipeline_figures.with_prefix(status.total, FEEDBACK_COUNTER)),
     )

@@ -1,10 +1,12 @@
-"""The documented part ``latency`` of the pipeline's status, from counts that exist already."""
+"""The documented part ``latency`` of the pipeline's status, from figures that exist already."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
+from signet_actors.features.analytics.api import StoredFigures
+from signet_actors.features.analytics.rules import latency_of
 from signet_actors.gateway.status.request_metrics import RequestMetrics
 from signet_actors.operations import pipeline as api
 from signet_actors.runtime.histogram import BOUNDS_S, Histogram
@@ -15,12 +17,13 @@ _MUTATE: Final = ("/api/memory/modify", "/api/memory/forget", "/api/memory/{id}/
 """Routes that only change memories. A PATCH and a DELETE share their route with a GET and cannot be distinguished."""
 
 
-def latency(figures: RequestMetrics) -> api.LatencyReports:
-    """Return the latencies in milliseconds of requests since this gateway started, by kind of operation."""
+def latency(figures: RequestMetrics, jobs: StoredFigures | None) -> api.LatencyReports:
+    """Return the latencies of requests since this gateway started, by kind of operation, and of jobs; milliseconds."""
     return api.LatencyReports(
         remember=_latency([figures.durations[route] for route in _REMEMBER if route in figures.durations]),
         recall=_latency([figures.durations[route] for route in _RECALL if route in figures.durations]),
         mutate=_latency([figures.durations[route] for route in _MUTATE if route in figures.durations]),
+        jobs=None if jobs is None else latency_of(jobs.jobs_ms),
     )
 
 

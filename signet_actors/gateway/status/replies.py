@@ -14,6 +14,7 @@ import msgspec
 
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
+from signet_actors.features.analytics.api import FindFigures, StoredFigures
 from signet_actors.features.diagnostics.api import ChangeFigures, CountChanges, HealthFigures, MeasureHealth
 from signet_actors.protocol.control import UP
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
@@ -33,21 +34,22 @@ _SCRAPE_TIMEOUT_MS: Final = 2_000
 
 R = TypeVar("R")
 StructT = TypeVar("StructT", bound=msgspec.Struct)
-Part = Literal["store", "queues", "health", "changes", "writer", "retention", "extractor", "decider"]
+Part = Literal["store", "queues", "health", "changes", "jobs", "writer", "retention", "extractor", "decider"]
 
 _SCRAPED: Final[tuple[Part, ...]] = ("store", "queues", "extractor", "decider")
-_OF_SEARCHER: Final = ("store", "queues", "health", "changes")
+_OF_SEARCHER: Final = ("store", "queues", "health", "changes", "jobs")
 _OPTIONAL: Final = ("extractor", "decider")
 """Processes that a daemon may run without: one that is not up is not asked."""
 
 
 class Replies(msgspec.Struct):
-    """The replies: the first four are a searcher's counts, the others are by the process that replied."""
+    """The replies: the first five are of a searcher, the others are by the process that replied."""
 
     store: StoreStats | None = None
     queues: PipelineStatus | None = None
     health: HealthFigures | None = None
     changes: ChangeFigures | None = None
+    jobs: StoredFigures | None = None
     writer: WriterStatus | None = None
     retention: RetentionStatus | None = None
     extractor: ExtractorStatus | None = None
@@ -151,6 +153,8 @@ class StatusRequests:
                 return self._figures(MeasureHealth(iso(self._clock.wall_ms())), HealthFigures, trace_id, timeout_ms)
             case "changes":
                 return self._figures(CountChanges(iso(self._clock.wall_ms())), ChangeFigures, trace_id, timeout_ms)
+            case "jobs":
+                return self._figures(FindFigures(("jobs",)), StoredFigures, trace_id, timeout_ms)
             case "writer":
                 return bus.ask_writer(GetWriterStatus(), trace_id=trace_id, timeout_ms=timeout_ms)
             case "retention":

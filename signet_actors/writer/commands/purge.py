@@ -74,10 +74,14 @@ def _tombstones(context: CommandContext, cutoff: str, limit: int) -> tuple[int, 
 
 
 def _session_memories(context: CommandContext, cutoff: str, limit: int) -> int:
-    """Delete what was asked for, what sessions were offered, their feedback and scores, of before the cutoff."""
+    """Delete what was asked for, what sessions were offered, their feedback and scores, of before the cutoff.
+
+    Of what was asked for also the oldest beyond ``search.ledger_rows``.
+    """
     deleted = session_memories.delete_before(context.tx, cutoff, limit)
     deleted += scores.delete_before(context.tx, cutoff, limit - deleted)
-    return deleted + searches.delete_before(context.tx, cutoff, limit - deleted)
+    deleted += searches.delete_before(context.tx, cutoff, limit - deleted)
+    return deleted + searches.delete_beyond(context.tx, context.config.search.ledger_rows, limit - deleted)
 
 
 def _history(context: CommandContext, cutoff: str, limit: int) -> tuple[int, bool]:
