@@ -11,7 +11,7 @@ pytest.importorskip("playwright", reason="make test-browser installs it")
 from playwright.sync_api import expect
 
 from tests.support.live_daemon import LiveDaemon
-from tests.support.web_page import NARROW, Visitor, converse
+from tests.support.web_page import NARROW, Visitor
 
 pytestmark = [pytest.mark.browser, pytest.mark.system]
 
@@ -266,20 +266,6 @@ def test_a_change_of_this_page_is_not_announced_to_it(visit: Visit, daemon: Live
     expect(told).to_have_count(0)
     daemon.api.remember("Another kestrel came", project="/kestrels")
     expect(told).to_be_visible()
-
-
-def test_the_story_of_a_memory_names_the_sessions_that_it_was_given_to(visit: Visit, daemon: LiveDaemon) -> None:
-    question = "Which colour has the boat house of the harbour?"
-    memory = daemon.api.remember("The boat house of the harbour is ochre", project="/harbour")["id"]
-    converse(daemon, "harbour-1", {question: "Ochre."}, "/harbour", "codex")
-    daemon.api.post("/api/memory/feedback", {"sessionKey": "harbour-1", "feedback": {memory: 0.8}}).ok()
-    visitor = visit(f"#/memory/{memory}")
-    story = visitor.page.locator(".story")
-    expect(story).to_contain_text("Rated +0.8")
-    expect(story).to_contain_text("Remembered by")
-    expect(story.locator("li").filter(has_text="Given to a session")).to_contain_text("codex")
-    story.get_by_role("link", name="codex").first.press("Enter")
-    expect(visitor.page.get_by_role("heading", name=question)).to_be_visible()
 
 
 def test_memories_move_to_another_project_and_back(visit: Visit, daemon: LiveDaemon) -> None:

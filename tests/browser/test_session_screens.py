@@ -187,3 +187,17 @@ def test_health_and_today_say_the_same(visit: Visit) -> None:
     expect(visitor.page.get_by_role("link", name="Health", exact=True)).to_have_attribute("aria-current", "page")
     expect(word).to_have_text("● Working")
     expect(word).to_have_class("is-ok")
+
+
+def test_the_story_of_a_memory_names_the_sessions_that_it_was_given_to(visit: Visit, daemon: LiveDaemon) -> None:
+    question = "Which colour has the boat house of the harbour?"
+    memory = daemon.api.remember("The boat house of the harbour is ochre", project="/harbour")["id"]
+    converse(daemon, "harbour-1", {question: "Ochre."}, "/harbour")
+    daemon.api.post("/api/memory/feedback", {"sessionKey": "harbour-1", "feedback": {memory: 0.8}}).ok()
+    visitor = visit(f"#/memory/{memory}")
+    story = visitor.page.locator(".story")
+    expect(story).to_contain_text("Rated +0.8")
+    expect(story).to_contain_text("Remembered by")
+    expect(story.locator("li").filter(has_text="Given to a session")).to_contain_text("claude-code")
+    story.get_by_role("link", name="claude-code").first.press("Enter")
+    expect(visitor.page.get_by_role("heading", name=question)).to_be_visible()

@@ -114,15 +114,12 @@ export async function rewrite(memory, content, done) {
   done();
 }
 
-export async function remember(content, fields, done) {
-  await attempt(async () => {
+export function remember(content, fields, done) {
+  return attempt(async () => {
     const reply = await api("memories.remember", { content, ...fields });
     touch(reply.id);
-    offerUndo(reply.deduped ? "It was known already." : "Remembered.", async () => {
-      if (!reply.deduped) await drop(reply);
-      done();
-      return reply.deduped ? "Nothing to undo." : "Forgotten again.";
-    });
+    if (reply.deduped) say("It was known already.");
+    else offerUndo("Remembered.", () => drop(reply).then(() => (done(), "Forgotten again.")));
     done();
   });
 }

@@ -71,7 +71,7 @@ export function Health() {
     </ul>
     <${Reading} load=${plan} what="the repairs" />
     <div class="tiles"><${Processes} status=${data.status} /><${Queues} pipeline=${data.pipeline} /><${Cost} pipeline=${data.pipeline} />
-      ${plan.data ? html`<${Latency} latency=${plan.data.latency} /><${Backups} backups=${plan.data.backups} again=${again} />` : null}<${Domains} health=${data.health} /></div>
+      ${plan.data ? html`<${Latency} latency=${plan.data.latency} /><${Backups} backups=${plan.data.backups} again=${again} />` : null}</div>
   </div>`;
 }
 
@@ -133,19 +133,9 @@ function Latency({ latency }) {
 }
 
 function Backups({ backups, again }) {
-  const start = () => attempt(async () => {
-    await api("backup.start");
-    say("A backup is being made.");
-    await again();
-  });
+  const start = () => attempt(() => api("backup.start").then(() => (say("A backup is being made."), again())));
   const last = backups.backups[0];
   return html`<${Tile} title="Backups"><p class="meta">${last ? html`<span>${count(backups.backups.length, "backup")}, the last one <${Time} at=${last.madeAt} /></span>` : html`<span>None yet.</span>`}
     <span>${cut(backups.directory, 120)}</span></p>
     <p class="actions"><button disabled=${Boolean(backups.running)} onClick=${start}>${backups.running ? "Running …" : "Back up now"}</button><${Command} text="signet backup" /></p></${Tile}>`;
-}
-
-function Domains({ health }) {
-  const domains = Object.entries(health).filter(([name, one]) => name !== "composite" && one && typeof one === "object" && "status" in one);
-  const rows = domains.map(([name, one]) => [!["healthy", "unknown"].includes(one.status), name, cut(one.status, 20), one.score ?? ""]);
-  return html`<${Tile} title=${`Health ${health.composite.score?.toFixed(2) ?? ""}`}><details><summary>The figures behind it</summary><${Table} head=${["part", "state", "score"]} rows=${rows} /></details></${Tile}>`;
 }

@@ -9,8 +9,8 @@ import { Command, Diff, MemoryLine, Placeholder, Project, Reading, Relevance, Ti
 import { setParams, to } from "./route.js";
 import { because, cut, fate, shortId, tagsOf, visible } from "./words.js";
 
-const EVENTS = 200;
 const TYPES = ["fact", "preference", "decision", "learning", "issue", "rule"];
+const EVENTS = 200;
 
 async function read(id, query, filters, signal) {
   const memory = await api("memories.get", { id, include_deleted: true, with_parts: true }, { signal });
@@ -91,7 +91,7 @@ function Facts({ memory, gone, done }) {
       onChange=${(event) => move([memory], event.target.value.trim(), done)} />`}</dd>
     <dt>Said by</dt><dd>${cut(memory.who || "unknown", 80)}</dd>
     <dt>Remembered</dt><dd><${Time} at=${memory.created_at} /></dd>
-    <dt>Used</dt><dd>${memory.access_count ? html`${memory.access_count}×, last <${Time} at=${memory.last_accessed} />` : "not yet"}</dd>
+    <dt>Searches</dt><dd>${memory.access_count ? html`found it ${memory.access_count}×, last <${Time} at=${memory.last_accessed} />` : "have not found it yet"}</dd>
     <dt>Id</dt><dd><code>${memory.id}</code></dd>
     ${memory.session_id ? html`<dt>Session</dt><dd><a href=${to(["session", memory.session_id])}><code>${cut(memory.session_id, 60)}</code></a></dd>` : null}
     ${memory.source_path ? html`<dt>File</dt><dd><code>${cut(memory.source_path, 120)}</code></dd>` : null}
@@ -114,17 +114,28 @@ function Why({ query, explained }) {
 }
 
 const TOLD = {
-  created: "Remembered", updated: "Edited", deleted: "Forgotten", recovered: "Recovered", given: "Given to a session", offered: "Looked at for a session, not given",
-  rated: "Rated", dead: "Work on it failed", applied: "A model proposed it, and it was done", reviewed: "A proposal was decided",
+  created: "Remembered", updated: "Edited", deleted: "Forgotten", recovered: "Recovered", merged: "Merged with another one", none: "Noted",
+  given: "Given to a session", offered: "Looked at for a session, not given", rated: "Rated", dead: "Work on it failed",
 };
+
+function told({ source, event, details, change }) {
+  if (source === "decision") return `A model proposed to ${cut(details.action, 20)} (${cut(event.replace(/_/g, " "), 30)})`;
+  const fields = event === "updated" ? Object.keys(change?.metadata?.after || {}) : [];
+  return `${TOLD[event] || cut(event.replace(/_/g, " "), 40)}${fields.length ? `: ${cut(fields.join(", "), 60)}` : ""}${details.score !== undefined ? ` ${details.score > 0 ? "+" : ""}${details.score}` : ""}`;
+}
+
+function Event({ event }) {
+  const { timestamp, details, change } = event;
+  const key = details.sessionKey || details.sessionId;
+  return html`<li><p><b>${told(event)}</b>${details.changedBy ? ` by ${cut(details.changedBy, 40)}` : ""}${details.reason ? html` · ${cut(details.reason, 160)}` : null} · <${Time} at=${timestamp} /></p>
+    ${change?.oldContent && change.newContent && change.oldContent !== change.newContent ? html`<${Diff} before=${change.oldContent} after=${change.newContent} />` : null}
+    ${details.error ? html`<p class="meta">${cut(details.error, 200)}</p>` : null}
+    ${key ? html`<p class="meta"><a href=${to(["session", key])}>${cut(details.harness || "the session", 30)}</a>${details.project ? html`<${Project} project=${details.project} />` : null}</p>` : null}</li>`;
+}
 
 // What happened to the memory, the last event first: its changes, the sessions it was given to, its ratings, what a model proposed.
 function Story({ story, more, memory }) {
-  return html`<section><h3>Story</h3><ol class="story">${story.map(({ timestamp, event, details, change }) => html`<li key=${`${timestamp} ${event} ${details.id || details.sessionKey || details.proposalId}`}>
-      <p><b>${TOLD[event] || cut(event.replace(/_/g, " "), 40)}</b>${details.changedBy ? ` by ${cut(details.changedBy, 40)}` : ""}${details.score !== undefined ? ` ${details.score > 0 ? "+" : ""}${details.score}` : ""}${details.reason ? html` · ${cut(details.reason, 160)}` : null} · <${Time} at=${timestamp} /></p>
-      ${change?.oldContent && change.newContent && change.oldContent !== change.newContent ? html`<${Diff} before=${change.oldContent} after=${change.newContent} />` : null}
-      ${details.error ? html`<p class="meta">${cut(details.error, 200)}</p>` : null}
-      ${details.sessionKey || details.sessionId ? html`<p class="meta"><a href=${to(["session", details.sessionKey || details.sessionId])}>${cut(details.harness || "the session", 30)}</a>${details.project ? html`<${Project} project=${details.project} />` : null}</p>` : null}</li>`)}
+  return html`<section><h3>Story</h3><ol class="story">${story.map((event) => html`<${Event} event=${event} />`)}
     ${story.length ? null : html`<li>No change is recorded since <${Time} at=${memory.created_at} />.</li>`}
     ${more ? html`<li>Older events: <${Command} text=${`signet timeline ${memory.id}`} /></li>` : null}</ol></section>`;
 }
@@ -152,15 +163,8 @@ function Editor({ memory, close, done }) {
       return setProblem(now ? "It was changed meanwhile. Nothing is saved yet." : `Not saved: ${error.message}`);
     }
   };
-  useKeys({
-    "Ctrl+Enter": ["save", save],
-    Escape: ["leave the text as it was", close],
-  });
-  const keepMine = () => {
-    setBase(theirs);
-    setTheirs(null);
-    setProblem("Save again to replace the other text.");
-  };
+  useKeys({ "Ctrl+Enter": ["save", save], Escape: ["leave the text as it was", close] });
+  const keepMine = () => (setBase(theirs), setTheirs(null), setProblem("Save again to replace the other text."));
   return html`<div class="editor">
     <textarea ref=${box} aria-label="Text" rows="6" value=${text} onInput=${(event) => setText(event.target.value)}></textarea>
     ${problem ? html`<p class="is-bad" role="alert">${problem}</p>` : null}

@@ -15,14 +15,10 @@ function show(notice) {
   for (const listener of listeners) listener(notice);
 }
 
-export function say(text, { bad = false } = {}) {
-  show({ text, bad, ms: bad ? 20_000 : 6_000 });
-}
+export const say = (text, { bad = false } = {}) => show({ text, bad, ms: bad ? 20_000 : 6_000 });
 
 // `undo` is an async function that takes the change back and returns what to say then.
-export function offerUndo(text, undo) {
-  show({ text, undo, ms: UNDO_MS });
-}
+export const offerUndo = (text, undo) => show({ text, undo, ms: UNDO_MS });
 
 export async function attempt(work) {
   try {

@@ -15,9 +15,7 @@ export function cut(text, most) {
   return visible(shown.length > most ? `${shown.slice(0, most).join("")}…` : String(text ?? ""));
 }
 
-export function count(number, one, many = `${one}s`) {
-  return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
-}
+export const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 
 const UNITS = [["y", 31557600], ["mo", 2629800], ["d", 86400], ["h", 3600], ["min", 60]];
 
@@ -32,10 +30,7 @@ export function age(iso, now = Date.now()) {
   return seconds < 5 && seconds > -5 ? "now" : seconds < 0 ? `in ${span(-seconds)}` : span(seconds);
 }
 
-export function exact(iso) {
-  return Number.isNaN(Date.parse(iso)) ? visible(iso) : new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
-}
-
+export const exact = (iso) => (Number.isNaN(Date.parse(iso)) ? visible(iso) : new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" }));
 export const day = (iso) => new Date(iso).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 export const moment = (iso) => new Date(iso).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 
@@ -48,9 +43,7 @@ export function size(bytes) {
 }
 
 // The last part of a path; the whole one is in its title.
-export function projectName(project) {
-  return project ? cut(project.replace(/\/+$/, "").split("/").pop() || project, 40) : "no project";
-}
+export const projectName = (project) => (project ? cut(project.replace(/\/+$/, "").split("/").pop() || project, 40) : "no project");
 
 export const tagsOf = (tags) => (Array.isArray(tags) ? tags : tags ? tags.split(",") : []);
 
