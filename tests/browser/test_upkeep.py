@@ -19,7 +19,7 @@ from tests.support.web_page import Visitor
 pytestmark = [pytest.mark.browser, pytest.mark.system]
 
 Visit = Callable[..., Visitor]
-HELD_MS = 7_000
+HELD_S = 7
 """Longer than the page holds a decision."""
 
 
@@ -38,8 +38,8 @@ def piped(browser: Any) -> Iterator[LiveDaemon]:
 def look(browser: Any, piped: LiveDaemon) -> Iterator[Any]:
     visitors: list[Visitor] = []
 
-    def opened(address: str) -> Visitor:
-        visitors.append(Visitor(browser, piped))
+    def opened(address: str, **options: Any) -> Visitor:
+        visitors.append(Visitor(browser, piped, **options))
         visitors[-1].open(address)
         return visitors[-1]
 
@@ -53,7 +53,7 @@ def waiting(daemon: LiveDaemon) -> int:
 
 
 def test_proposals_are_decided_by_keys_and_a_decision_is_taken_back(look: Any, piped: LiveDaemon) -> None:
-    visitor = look("#/review")
+    visitor = look("#/review", clock=True)
     proposal = visitor.page.get_by_role("article", name="Proposal")
     expect(proposal).to_contain_text("1 of 2")
     expect(proposal).to_contain_text("vault keys")
@@ -62,7 +62,7 @@ def test_proposals_are_decided_by_keys_and_a_decision_is_taken_back(look: Any, p
     expect(proposal).to_contain_text("1 of 1")
     visitor.press("u")
     expect(proposal).to_contain_text("1 of 2")
-    visitor.page.wait_for_timeout(HELD_MS)
+    visitor.pass_s(HELD_S)
     assert waiting(piped) == 2, "what was taken back is not sent later"
     visitor.press("r", "a")
     expect(visitor.page.get_by_text("Nothing waits for you")).to_be_visible()

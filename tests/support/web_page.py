@@ -68,15 +68,24 @@ def converse(
 class Visitor:
     """A tab in a context of its own.
 
-    ``problems`` is what must not happen; ``allowed``: statuses of responses that a test provokes.
+    ``problems`` is what must not happen; ``allowed``: statuses of responses that a test provokes. ``clock``: ``pass_s``
+    can advance the time of its tabs.
     """
 
     def __init__(
-        self, browser: Any, daemon: LiveDaemon, *, viewport: dict[str, int] | None = None, **options: Any
+        self,
+        browser: Any,
+        daemon: LiveDaemon,
+        *,
+        viewport: dict[str, int] | None = None,
+        clock: bool = False,
+        **options: Any,
     ) -> None:
         self.base = f"http://127.0.0.1:{daemon.port}"
         self.context = browser.new_context(viewport=viewport or WIDE, **options)
         self.context.add_init_script(_WATCH)
+        if clock:
+            self.context.clock.install()
         self.problems: list[str] = []
         self.requests: list[str] = []
         self.pending: set[Any] = set()
@@ -118,6 +127,11 @@ class Visitor:
     def _on_response(self, response: Any) -> None:
         if response.status >= 400 and response.status not in self.allowed:
             self.problems.append(f"{response.status}: {response.request.method} {response.url}")
+
+    def pass_s(self, seconds: int) -> None:
+        """Let time go by for the tabs of a visitor with a ``clock``, and wait for what they ask then."""
+        self.page.clock.run_for(1000 * seconds)
+        self.settle()
 
     def open(self, address: str = "") -> None:
         self.page.goto(f"{self.base}/{address}", wait_until="load")
