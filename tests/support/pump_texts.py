@@ -30,6 +30,19 @@ def pump_texts(pattern: re.Pattern[Any]) -> list[tuple[str, str]]:
     return list(dict.fromkeys(_of(list(parser.parse(text, pattern.flags & ~re.DEBUG)), "")))
 
 
+def most_needed(pattern: re.Pattern[Any]) -> int:
+    """Return the largest number of times that something must be repeated before the rest of ``pattern`` is tried."""
+    text = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
+    return max(_needed(parser.parse(text, pattern.flags & ~re.DEBUG), 1))
+
+
+def _needed(value: Any, times: int) -> Iterator[int]:
+    yield times
+    for part in value if isinstance(value, list | tuple | parser.SubPattern) else ():
+        is_repeat = isinstance(part, tuple) and len(part) == 2 and part[0] in _REPEATS
+        yield from _needed(part[1][2], times * max(1, part[1][0])) if is_repeat else _needed(part, times)
+
+
 def _of(parts: list[Any], before: str) -> Iterator[tuple[str, str]]:
     for code, value in parts:
         if code in _REPEATS:
