@@ -140,6 +140,7 @@ test-lowest: install-dev ## the fast tests with the lowest versions that pyproje
 		--ignore tests/hostile/test_document.py $(TESTS) # the tool of the ignored file needs newer versions
 
 test-lowest-libraries: TESTS = $(LIBRARY_TESTS)
+test-lowest-libraries: WORKERS = 3
 test-lowest-libraries: test-lowest ## of these only tests of the modules that call the libraries, in a minute or two
 
 soak: chaos hostile sim sim-pipeline ## all long forms of the tests with random faults, before a release: hours
