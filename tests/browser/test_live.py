@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -71,20 +70,24 @@ def test_lines_of_the_log_are_found_by_level_process_and_text(visit: Visit) -> N
 
 
 def test_a_stream_that_is_refused_is_said_once_and_asked_for_later_and_later(visit: Visit) -> None:
-    visitor = visit()
+    visitor = visit(clock=True)
     visitor.allowed = {503}
-    refused: list[float] = []
+    refused: list[str] = []
 
     def refuse(route: Any) -> None:
-        refused.append(time.monotonic())
+        refused.append(route.request.url)
         route.fulfill(status=503, json={"error": "16 streams are open", "code": "overloaded"})
 
     visitor.page.route("**/api/changes*", refuse)
     visitor.open("#/memories")
     told = visitor.page.locator(".notice")
     expect(told).to_contain_text("do not appear by themselves")
+    assert len(refused) == 1
     told.get_by_role("button", name="Close").click()
-    visitor.page.wait_for_timeout(20_000)
-    assert len(refused) == 3
-    assert refused[2] - refused[1] > refused[1] - refused[0] + 3
+    visitor.pass_s(7)
+    assert len(refused) == 2, "six seconds later"
+    visitor.pass_s(7)
+    assert len(refused) == 2
+    visitor.pass_s(6)
+    assert len(refused) == 3, "twelve seconds later"
     expect(told).not_to_contain_text("do not appear")

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("playwright", reason="make test-browser installs it")
 from playwright.sync_api import expect
 
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.web_page import PROMPTS, SESSION, SHOP, Visitor, converse
 
@@ -39,8 +40,17 @@ def test_a_new_store_names_the_first_steps_and_shows_the_first_prompt_when_it_co
         expect(visitor.page.locator(".headline")).to_contain_text("No prompt has come yet")
         expect(visitor.page.locator(".first")).to_contain_text("signet setup")
         converse(own)
-        visitor.pass_s(5)
-        expect(visitor.page.locator(".headline")).to_contain_text("Working")
+        headline = visitor.page.locator(".headline")
+
+        def said(words: str) -> bool:
+            visitor.pass_s(5)
+            return words in headline.inner_text()
+
+        eventually(lambda: said("from claude-code: no memory fits."), what="the last prompt is named", within_s=15)
+        expect(headline).to_contain_text("Working")
+        own.api.remember("The staging database listens on port 5433", project=SHOP)
+        converse(own, "second", {"Which port has the staging database?": "5433.", "Tell me a joke": "No."})
+        eventually(lambda: said("Before it"), what="so is the one before that was given something", within_s=15)
         assert visitor.close() == []
 
 

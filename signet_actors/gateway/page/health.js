@@ -116,7 +116,7 @@ function Processes({ status }) {
 function Queues({ pipeline }) {
   const busy = pipeline.jobs.filter((job) => job.pending + job.delayed + job.leased + job.dead);
   const rows = busy.map((job) => [job.dead, job.kind.replace(/_/g, " "), job.pending + job.delayed, job.leased, job.dead, job.oldestPendingAgeSec ? span(job.oldestPendingAgeSec) : ""]);
-  return html`<${Tile} title="Work that waits"><${Table} head=${["kind", "waits", "runs", "failed", "oldest"]} rows=${rows} none=${`None. Pipeline: ${cut(pipeline.mode, 30)}.`} /></${Tile}>`;
+  return html`<${Tile} title="Work that waits"><${Table} head=${["kind", "waits", "runs", "failed", "oldest"]} rows=${rows} none=${`Nothing. The pipeline is ${cut(pipeline.mode, 30)}.`} /></${Tile}>`;
 }
 
 function Cost({ pipeline }) {
@@ -128,7 +128,7 @@ const LATENCIES = [["remember", "remember"], ["recall", "recall"], ["mutate", "c
 
 function Latency({ latency }) {
   const asked = LATENCIES.filter(([name]) => latency[name].count);
-  const rows = asked.map(([name, title]) => [false, title, ...["p50", "p95", "p99"].map((part) => `${latency[name][part].toFixed(1)} ms`)]);
+  const rows = asked.map(([name, title]) => [false, title, ...["p50", "p95", "p99"].map((part) => `${latency[name][part].toFixed(1)}\u00a0ms`)]);
   return html`<${Tile} title="How long it takes"><${Table} head=${["of the last 1,000", "half within", "95 %", "99 %"]} rows=${rows} none="Nothing was asked yet." /></${Tile}>`;
 }
 

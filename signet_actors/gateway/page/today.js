@@ -88,7 +88,7 @@ function Day({ searches, isCut, pipeline }) {
 }
 
 function Feed({ searches }) {
-  return html`<section class="tile"><h3>What was asked</h3><ul class="feed">${searches.slice(0, FEED).map((one) => html`<li key=${one.id}>
+  return html`<section class="tile"><h3>What was asked, and what memory gave</h3><ul class="feed">${searches.slice(0, FEED).map((one) => html`<li key=${one.id}>
       <a href=${one.sessionKey ? to(["session", one.sessionKey, ...(one.number ? [one.number] : [])]) : to("memories", { q: one.prompt })}>${one.kind === "start" ? "A session started" : one.prompt ? cut(one.prompt, 110) : "A prompt that was erased"}</a>
       <span class="meta"><${Time} at=${one.at} />${one.harness ? html`<span>${cut(one.harness, 24)}</span>` : null}<${Project} project=${one.project} />
         <b class=${one.given ? "is-ok" : ""}>${outcomeOf(one)}</b></span></li>`)}</ul>
