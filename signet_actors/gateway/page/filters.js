@@ -9,11 +9,12 @@ const TYPES = ["fact", "preference", "decision", "learning", "issue", "rule"];
 const NAMES = ["type", "tags", "who", "pinned", "since", "deleted"];
 const TAGS_SHOWN = 12;
 
-export function Filters({ params }) {
+// `at`: when the list was read; the numbers are read again then.
+export function Filters({ params, at }) {
   const [isOpen, setOpen] = useState(false);
   const { project, who, since, deleted, agent, type, tags: tag, pinned, q } = params;
   // A condition that is chosen is left out for its own values: they say how many there would be instead.
-  const load = useLoad(JSON.stringify([project, who, since, deleted, agent, type, tag, pinned]), async (signal) => {
+  const load = useLoad(JSON.stringify([project, who, since, deleted, agent, type, tag, pinned, at]), async (signal) => {
     const all = { project, who, since, deleted, type, tags: tag, pinned: pinned ? true : undefined, top: 40 };
     const narrowed = api("memories.facets", all, { signal });
     const without = (name) => (params[name] ? api("memories.facets", { ...all, [name]: undefined }, { signal }) : narrowed);

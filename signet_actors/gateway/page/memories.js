@@ -147,7 +147,7 @@ export function Memories({ route }) {
           onKeyDown=${(event) => event.key === "Enter" && (event.target.blur(), rows.length && show(0))} />
         <p class="found" role="status">${found(load, params)}</p>
       </div>
-      <${Filters} params=${params} />
+      <${Filters} params=${params} at=${params.q ? 0 : load.at} />
       <${Reading} load=${load} what="memories" />
       ${isStale ? html`<button class="fresh" onClick=${load.reload}>Something was stored meanwhile. Show it</button>` : null}
       ${load.data === null && !load.error ? html`<${Placeholder} />` : null}
