@@ -113,7 +113,8 @@ def test_three_memories_are_forgotten_and_come_back(visit: Visit, daemon: LiveDa
 def test_a_memory_that_was_forgotten_before_is_found_and_recovered(visit: Visit, daemon: LiveDaemon) -> None:
     memory = daemon.api.remember("The otter sleeps at noon", project="/otters")["id"]
     daemon.api.request("DELETE", f"/api/memory/{memory}", {"reason": "r"})
-    visitor = visit("#/memories?project=/otters&deleted=1")
+    visitor = visit("#/memories?project=/otters&q=when+does+the+otter+sleep")
+    visitor.page.get_by_role("button", name="Show what is forgotten").click()
     expect(lines(visitor)).to_contain_text("recoverable until")
     visitor.press("r")
     expect(notice(visitor)).to_contain_text("Recovered")

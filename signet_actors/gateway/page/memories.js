@@ -218,6 +218,7 @@ function Nothing({ params, all, done }) {
       <${Remember} text="" where="" project="" done=${done} /></${Empty}>`;
   }
   return html`<${Empty}><p>Nothing${params.q ? ` about “${cut(params.q, 60)}”` : ""}${where}${narrowed ? " with these filters" : ""}.</p>
+    ${params.q ? html`<p>It may be forgotten. <button onClick=${() => setParams({ q: "", deleted: "1" })}>Show what is forgotten</button></p>` : null}
     ${outside ? html`<p>${count(outside, "is", "are")} outside of this project. <button onClick=${() => setParams({ project: "" })}>Show</button></p>` : null}
     ${narrowed ? html`<p><button onClick=${() => setParams({ type: "", tags: "", who: "", pinned: "", since: "" })}>Drop the filters</button></p>` : null}
     <${Remember} text=${params.q || ""} project=${params.project} done=${done} /></${Empty}>`;
