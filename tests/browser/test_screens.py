@@ -54,12 +54,15 @@ def hostile(browser: Any) -> Iterator[LiveDaemon]:
             )["id"]
             change = {"content": f"{text[:300]} changed {number}", "reason": text[:900]}
             daemon.api.request("PATCH", f"/api/memory/{kept}", change)
+            daemon.api.remember(f"Known {text[:300]} {number}", structured=hostile_graph(text[:80], text[:300]))
             gone = daemon.api.remember(f"Forgotten {text[:300]} {number}")["id"]
             daemon.api.request("DELETE", f"/api/memory/{gone}", {"reason": text[:900]})
             converse(daemon, text[:120], {text[:2000]: text[:2000]}, f"/home/{text[:MAX_NAME]}", text[:60])
         assert daemon.stop() == 0
         daemon.edit("UPDATE memories SET type = ?, who = ? WHERE pinned = 1", MARKUP, HIDDEN)
         daemon.edit("UPDATE memories SET content = ?, type = ? WHERE content LIKE 'www%'", LONG, LONG)
+        daemon.edit("UPDATE entities SET name = ?, entity_type = ? WHERE name LIKE 'www%'", LONG, LONG)
+        daemon.edit("UPDATE entity_attributes SET content = ? WHERE content LIKE 'www%'", LONG)
         daemon.edit("UPDATE memory_history SET new_content = ?, changed_by = ? WHERE reason LIKE 'www%'", LONG, LONG)
         for text in HOSTILE:
             daemon.edit(MODEL_USED, text[:MAX_NAME])
@@ -73,6 +76,14 @@ def hostile(browser: Any) -> Iterator[LiveDaemon]:
         yield daemon
 
 
+def hostile_graph(name: str, text: str) -> dict[str, Any]:
+    """Return what states an entity with such a name, a fact about it in such words, and what it is to another one."""
+    return {
+        "entities": [{"source": name, "relationship": "uses", "target": "Target"}],
+        "aspects": [{"entity": name, "aspect": name, "attributes": [text]}],
+    }
+
+
 def hostile_addresses(daemon: LiveDaemon) -> list[str]:
     memories = [row["id"] for row in daemon.api.get("/api/memories", limit=50).ok()["memories"]]
     gone = [row["id"] for row in daemon.api.get("/api/memories", limit=50, deleted="true").ok()["memories"]]
@@ -80,8 +91,11 @@ def hostile_addresses(daemon: LiveDaemon) -> list[str]:
     searched = "#/memories?q=" + "img+src+start+end"
     sessions = [quote(row["sessionKey"], safe="") for row in daemon.api.get("/api/sessions/past").ok()["sessions"]]
     assert len(sessions) == 3
+    known = [row["id"] for row in daemon.api.get("/api/knowledge/constellation").ok()["entities"]]
+    assert len(known) >= 4
     return [
         *SCREENS,
+        *(f"#/map?open={one}" for one in known),
         *(f"#/session/{key}/1" for key in sessions),
         searched,
         f"{searched}&open={memories[-1]}",
@@ -132,6 +146,8 @@ def test_nothing_on_any_screen_is_inaccessible(visit: Visit) -> None:
             ("#/memories?q=port", ("Enter",)),
             ("#/memories", ("?",)),
             ("#/memories", ("x", "t")),
+            ("#/map", ("Enter",)),
+            ("#/map/memories", ("x", "j", "x")),
         ]
     ):
         visitor.open(address)

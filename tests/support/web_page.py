@@ -12,8 +12,11 @@ SUBJECTS = ("staging", "production", "billing", "search", "mail", "login", "uplo
 TYPES = ("fact", "preference", "decision", "learning", "issue")
 WIDE = {"width": 1280, "height": 800}
 NARROW = {"width": 390, "height": 844}
-SCREENS = ("", "#/memories", "#/sessions", "#/review", "#/health", "#/logs", "#/settings")
-"""The address of each screen that the navigation leads to."""
+SCREENS = (
+    *("", "#/memories", "#/sessions", "#/map", "#/map/memories"),
+    *("#/review", "#/health", "#/logs", "#/settings"),
+)
+"""The address of each screen that the navigation leads to, and of each view of it."""
 STREAMS = ("/api/changes", "/api/logs/stream")
 """The paths of requests that do not end."""
 QUIET_MS = 250
@@ -27,7 +30,12 @@ document.addEventListener("securitypolicyviolation",
 def seed(daemon: LiveDaemon) -> None:
     """Store what the tests look at."""
     api = daemon.api
-    api.remember("The staging database listens on port 5433", type="fact", tags=["ops", "db"], project=SHOP, who="user")
+    known = {
+        "entities": [{"source": "Shop", "relationship": "uses", "target": "Staging", "targetType": "tool"}],
+        "aspects": [{"entity": "Staging", "aspect": "database", "attributes": ["listens on port 5433"]}],
+    }
+    told = {"type": "fact", "tags": ["ops", "db"], "project": SHOP, "who": "user", "structured": known}
+    api.remember("The staging database listens on port 5433", **told)
     api.remember("Production moved to port 5434 in March", type="fact", tags=["ops"], project=SHOP)
     api.remember("Never log access tokens, not even at debug level", type="rule", pinned=True)
     for number in range(50):

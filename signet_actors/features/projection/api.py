@@ -60,6 +60,7 @@ class Node(msgspec.Struct, frozen=True, rename="camel"):
     source_type: str | None
     source_id: str | None
     created_at: str
+    project: str | None
     z: float | UnsetType = UNSET
 
 

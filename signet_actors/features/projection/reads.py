@@ -29,7 +29,7 @@ _STORED: Final = (
 )
 _SHOWN: Final = (
     f"SELECT m.seq, m.id, substr(m.content, 1, {SHOWN_CHARS}), m.who, m.importance, m.type, m.tags, m.pinned,"
-    " m.source_type, m.source_id, m.created_at FROM memories m"
+    " m.source_type, m.source_id, m.created_at, m.project FROM memories m"
     " WHERE m.is_deleted = 0 AND m.seq IN ({}) AND {}"
 )
 _SESSIONS: Final = (

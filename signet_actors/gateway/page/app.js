@@ -6,6 +6,7 @@ import { Jump } from "./jump.js";
 import { knownKeys, useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
 import { Logs } from "./logs.js";
+import { MapScreen } from "./map.js";
 import { Memories } from "./memories.js";
 import { MemoryScreen } from "./memory.js";
 import { Notice, say } from "./notice.js";
@@ -25,6 +26,7 @@ const SCREENS = [
   { name: "memory", view: MemoryScreen },
   { name: "sessions", title: "Sessions", key: "s", view: Sessions },
   { name: "session", view: SessionScreen },
+  { name: "map", title: "Map", key: "p", view: MapScreen },
   { name: "review", title: "Review", key: "r", view: Review },
   { name: "health", title: "Health", key: "h", view: Health },
   { name: "logs", title: "Logs", key: "l", view: Logs },

@@ -4,7 +4,7 @@ import { attempt, offerUndo, say } from "./notice.js";
 import { count, cut, projectName, tagsOf } from "./words.js";
 
 const REASON = "changed on the page";
-const MOST = 200;
+export const MOST = 200;
 const OWN_MS = 3_000;
 
 const own = new Map();

@@ -6,47 +6,39 @@ function words(text) {
   return text.match(/\s+|[^\s]+/g) || [];
 }
 
-// Returns [kind, text] with the kinds "same", "out" and "in"; neighbours of a kind are joined.
-export function diff(before, after) {
-  const a = words(before);
-  const b = words(after);
-  let start = 0;
-  while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
-  let end = 0;
-  while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end += 1;
-  const middle = between(a.slice(start, a.length - end), b.slice(start, b.length - end));
-  return joined([["same", a.slice(0, start).join("")], ...middle, ["same", a.slice(a.length - end).join("")]]);
-}
-
-function between(a, b) {
-  if (a.length * b.length > MOST_CELLS) return [["out", a.join("")], ["in", b.join("")]];
+// Returns how many words follow in both texts, in order, from each pair of places on; null of texts that are too long for it.
+function common(a, b) {
   const width = b.length + 1;
-  const common = new Uint32Array((a.length + 1) * width);
+  if (a.length * b.length > MOST_CELLS) return null;
+  const cells = new Uint32Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i -= 1) {
     for (let j = b.length - 1; j >= 0; j -= 1) {
-      const [below, right] = [common[(i + 1) * width + j], common[i * width + j + 1]];
-      common[i * width + j] = a[i] === b[j] ? common[(i + 1) * width + j + 1] + 1 : Math.max(below, right);
+      const at = i * width + j;
+      cells[at] = a[i] === b[j] ? cells[at + width + 1] + 1 : Math.max(cells[at + width], cells[at + 1]);
     }
   }
-  const found = [];
-  let [i, j] = [0, 0];
-  while (i < a.length || j < b.length) {
-    const isSame = i < a.length && j < b.length && a[i] === b[j];
-    const isOut = i < a.length && (j === b.length || common[(i + 1) * width + j] >= common[i * width + j + 1]);
-    found.push(isSame ? ["same", a[i]] : isOut ? ["out", a[i]] : ["in", b[j]]);
-    if (isSame || !isOut) j += 1;
-    if (isSame || isOut) i += 1;
-  }
-  return found;
+  return (i, j) => cells[i * width + j];
 }
 
-function joined(parts) {
-  const all = [];
-  for (const [kind, text] of parts) {
-    if (!text) continue;
-    const last = all[all.length - 1];
-    if (last && last[0] === kind) last[1] += text;
-    else all.push([kind, text]);
+// Returns [kind, text] with the kinds "same", "out" and "in"; neighbours of a kind are joined.
+export function diff(before, after) {
+  const [a, b] = [words(before), words(after)];
+  const parts = [];
+  const add = (kind, text) => {
+    const last = parts.at(-1);
+    if (last?.[0] === kind) last[1] += text;
+    else parts.push([kind, text]);
+  };
+  while (a.length && a[0] === b[0]) add("same", (b.shift(), a.shift()));
+  const end = [];
+  while (a.length && a.at(-1) === b.at(-1)) end.unshift((b.pop(), a.pop()));
+  const follow = common(a, b);
+  let [i, j] = [0, 0];
+  while (i < a.length || j < b.length) {
+    if (follow && i < a.length && a[i] === b[j]) add("same", (j++, a[i++]));
+    else if (i < a.length && (!follow || j === b.length || follow(i + 1, j) >= follow(i, j + 1))) add("out", a[i++]);
+    else add("in", b[j++]);
   }
-  return all;
+  if (end.length) add("same", end.join(""));
+  return parts;
 }

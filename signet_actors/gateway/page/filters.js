@@ -2,10 +2,10 @@
 import { html, useState } from "./preact.js";
 import { api } from "./api.js";
 import { useLoad } from "./load.js";
+import { TYPES } from "./parts.js";
 import { setParams } from "./route.js";
 import { cut } from "./words.js";
 
-const TYPES = ["fact", "preference", "decision", "learning", "issue", "rule"];
 const NAMES = ["type", "tags", "who", "pinned", "since", "deleted"];
 const TAGS_SHOWN = 12;
 

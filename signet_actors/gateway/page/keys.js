@@ -26,38 +26,23 @@ export function knownKeys() {
   return [...known];
 }
 
-function nameOf(event) {
-  const name = event.key;
-  return event.ctrlKey || event.metaKey ? `Ctrl+${name.length === 1 ? name.toUpperCase() : name}` : name;
-}
-
-function isTyping(target) {
-  return Boolean(target.closest?.("input:not([type=checkbox]), textarea, select"));
-}
-
 let prefix = "";
 
 function pressed(event) {
+  const { key, target } = event;
   if (event.defaultPrevented || event.isComposing || event.altKey) return;
-  const name = nameOf(event);
-  const typing = isTyping(event.target);
-  if (typing && !name.startsWith("Ctrl+") && name !== "Escape") return;
-  if (name === "Enter" && event.target.closest?.("a, button, summary")) return;
-  if (name.length === 1 && !typing && setting("keys") === "off" && name !== "?") return;
-  if (document.querySelector("dialog[open]") && name !== "Escape" && !name.startsWith("Ctrl+")) return;
-  const full = prefix && name.length === 1 ? `${prefix} ${name}` : name;
-  prefix = "";
-  if (name === "g" && !typing) {
-    prefix = "g";
-    return;
-  }
-  for (const { table } of [...tables].reverse()) {
-    const found = table[full];
-    if (!found) continue;
-    event.preventDefault();
-    found[1](event);
-    return;
-  }
+  const isCtrl = event.ctrlKey || event.metaKey;
+  const isSingle = key.length === 1 && !isCtrl;
+  const typing = target.closest?.("input:not([type=checkbox]), textarea, select");
+  if (!isCtrl && key !== "Escape" && (typing || document.querySelector("dialog[open]"))) return;
+  if (key === "Enter" && target.closest?.("a, button, summary")) return;
+  if (isSingle && setting("keys") === "off" && key !== "?") return;
+  const name = `${isCtrl ? "Ctrl+" : isSingle ? prefix : ""}${isCtrl && key.length === 1 ? key.toUpperCase() : key}`;
+  prefix = isSingle && key === "g" ? "g " : "";
+  const found = [...tables].reverse().find(({ table }) => table[name]);
+  if (!found || prefix) return;
+  event.preventDefault();
+  found.table[name][1](event);
 }
 
 document.addEventListener("keydown", pressed);

@@ -1,13 +1,14 @@
 // Memories: search as you type, and mend what is found.
 import { html, useEffect, useMemo, useRef, useState } from "./preact.js";
 import { api, stream } from "./api.js";
-import { changedHere, forget, move as moveTo, pin, recover, remember, tag } from "./changes.js";
+import { changedHere, remember } from "./changes.js";
 import { Filters } from "./filters.js";
 import { useKeys } from "./keys.js";
+import { useLines } from "./lines.js";
 import { useStream } from "./live.js";
 import { useLoad } from "./load.js";
 import { MemoryDetail } from "./memory.js";
-import { Command, Empty, MemoryLine, Placeholder, Reading, useFocus } from "./parts.js";
+import { Command, Empty, Placeholder, Reading } from "./parts.js";
 import { current, setParams } from "./route.js";
 import { count, cut, day, projectName } from "./words.js";
 
@@ -42,10 +43,6 @@ async function read(params, most, signal) {
 export function Memories({ route }) {
   const { params } = route;
   const [most, setMost] = useState(PAGE);
-  const [cursor, setCursor] = useState(0);
-  const [anchor, setAnchor] = useState(0);
-  const [selected, setSelected] = useState(new Map());
-  const [asking, setAsking] = useState("");
   const [showsWeak, setShowsWeak] = useState(false);
   const box = useRef(null);
   const [isStale, setStale] = useState(false);
@@ -59,14 +56,6 @@ export function Memories({ route }) {
     const shown = showsWeak ? weak : good.length ? [] : weak.slice(0, NEAREST);
     return { rows: [...good, ...shown], folded: weak.length - shown.length };
   }, [load.data, showsWeak]);
-  const at = Math.min(cursor, Math.max(0, rows.length - 1));
-
-  useEffect(() => {
-    setCursor(0);
-    setMost(PAGE);
-    setSelected(new Map());
-    setShowsWeak(false);
-  }, [JSON.stringify(asked)]);
 
   // What is stored meanwhile is shown at once only to a reader who is at the top and has selected nothing.
   const later = useRef(0);
@@ -77,7 +66,7 @@ export function Memories({ route }) {
     later.current = setTimeout(() => {
       const isOwn = heard.current.every(changedHere);
       heard.current = [];
-      if (scrollY < 40 && !selected.size && !open) load.reload();
+      if (scrollY < 40 && !lines.selected.size && !open) load.reload();
       else if (!isOwn) setStale(true);
     }, SETTLED_MS);
   });
@@ -94,48 +83,21 @@ export function Memories({ route }) {
     setParams({ q: words, open: "" }, { replace: true });
   };
 
-  const chosen = () => (selected.size ? [...selected.values()] : rows[at] ? [rows[at]] : []);
-  const clear = () => setSelected(new Map());
-  const done = () => (clear(), load.reload());
-  const toggle = (index, { range = false } = {}) => {
-    const next = new Map(selected);
-    const [from, until] = range ? [Math.min(anchor, index), Math.max(anchor, index)] : [index, index];
-    const on = range || !next.has(rows[index]?.id);
-    for (const row of rows.slice(from, until + 1)) on ? next.set(row.id, row) : next.delete(row.id);
-    setSelected(next);
-    setAnchor(index);
-  };
-  const show = (index, options) => {
-    setCursor(index);
-    if (rows[index]) setParams({ open: rows[index].id }, options);
-  };
-  const move = (by) => {
-    const next = Math.max(0, Math.min(rows.length - 1, at + by));
-    open ? show(next, { replace: true }) : setCursor(next);
-  };
-  const close = () => {
-    if (document.activeElement === box.current) box.current.blur();
-    else if (asking) setAsking("");
-    else if (selected.size) clear();
-    else if (open) setParams({ open: "" });
-  };
   const forgotten = Boolean(params.deleted);
+  const lines = useLines(rows, { open, reload: load.reload, forgotten });
+  useEffect(() => {
+    lines.clear();
+    lines.setCursor(0);
+    setMost(PAGE);
+    setShowsWeak(false);
+  }, [JSON.stringify(asked)]);
   useKeys({
     "/": ["search", () => box.current?.select()],
-    j: ["next line", () => move(1)],
-    k: ["line before", () => move(-1)],
-    ArrowDown: ["", () => move(1)],
-    ArrowUp: ["", () => move(-1)],
-    Enter: ["open the line", () => show(at)],
-    x: ["select the line", () => toggle(at)],
-    X: ["select up to this line", () => toggle(at, { range: true })],
-    p: ["pin or unpin", () => !forgotten && pin(chosen(), done)],
-    t: ["add tags", () => !forgotten && chosen().length && setAsking("tags")],
-    m: ["move to a project", () => !forgotten && chosen().length && setAsking("project")],
+    ArrowDown: ["", () => lines.move(1)],
+    ArrowUp: ["", () => lines.move(-1)],
     v: ["show what probably does not answer", () => folded && setShowsWeak(true)],
-    f: ["forget", () => !forgotten && forget(chosen(), done)],
-    r: ["recover", () => forgotten && recover(chosen(), done)],
-    Escape: ["close, or clear the selection", close],
+    ...lines.keys,
+    ...lines.changes,
   });
 
   return html`<div class=${`memories ${open ? "has-detail" : ""}`}>
@@ -144,24 +106,21 @@ export function Memories({ route }) {
         <input id="search" ref=${box} type="search" placeholder="Search memories" aria-label="Search memories" autocomplete="off"
           spellcheck=${false} maxLength="2000" value=${text} disabled=${forgotten}
           onInput=${(event) => search(event.target.value)}
-          onKeyDown=${(event) => event.key === "Enter" && (event.target.blur(), rows.length && show(0))} />
+          onKeyDown=${(event) => event.key === "Enter" && (event.target.blur(), rows.length && lines.show(0))} />
         <p class="found" role="status">${found(load, params)}</p>
       </div>
       <${Filters} params=${params} at=${params.q ? 0 : load.at} />
       <${Reading} load=${load} what="memories" />
       ${isStale ? html`<button class="fresh" onClick=${load.reload}>Something was stored meanwhile. Show it</button>` : null}
       ${load.data === null && !load.error ? html`<${Placeholder} />` : null}
-      <ul class="lines">${rows.map((row, index) => html`<${MemoryLine} key=${row.id} row=${row} cursor=${index === at}
-        selected=${selected.has(row.id)} onOpen=${() => show(index)}
-        onSelect=${(event) => toggle(index, { range: event.shiftKey })}
-        extra=${row.recoverable_until && html`<span>recoverable until ${day(row.recoverable_until)}</span>`} />`)}</ul>
+      <ul class="lines">${rows.map((row, index) => lines.line(row, index, row.recoverable_until && html`<span>recoverable until ${day(row.recoverable_until)}</span>`))}</ul>
       ${folded ? html`<button class="more" onClick=${() => setShowsWeak(true)}>${folded} more that probably ${folded === 1 ? "does" : "do"} not answer: show <kbd>v</kbd></button>` : null}
       ${load.data && !params.q && rows.length < load.data.total ? html`<button class="more" onClick=${() => setMost(most + PAGE)}>Show more of ${count(load.data.total, "memory", "memories")}</button>` : null}
-      ${load.data && load.isCurrent && !rows.length ? html`<${Nothing} params=${params} all=${load.data.all} done=${done} />` : null}
+      ${load.data && load.isCurrent && !rows.length ? html`<${Nothing} params=${params} all=${load.data.all} done=${lines.done} />` : null}
     </section>
     ${open ? html`<${MemoryDetail} key=${open} id=${open} query=${forgotten ? "" : params.q} filters=${conditions(params)} onChange=${load.reload}
       onClose=${() => setParams({ open: "" })} />` : null}
-    ${selected.size || asking ? html`<${Bulk} ...${{ rows: chosen(), asking, setAsking, forgotten, done, clear }} />` : null}
+    ${lines.bar}
   </div>`;
 }
 
@@ -172,34 +131,6 @@ function found(load, params) {
   if (!params.q) return count(data.total, "memory", "memories");
   const best = data.total === FOUND ? " best" : "";
   return `${data.total}${best} found in ${Math.round(data.ms)} ms, by ${data.by}${!data.total && data.weak.length ? "; these are the nearest" : ""}`;
-}
-
-function Bulk({ rows, asking, setAsking, forgotten, done, clear }) {
-  if (asking) return html`<${Asking} what=${asking} rows=${rows} close=${() => setAsking("")} done=${done} />`;
-  return html`<div class="bulk" role="toolbar" aria-label="Selected memories"><span>${rows.length} selected</span>
-    ${forgotten
-      ? html`<button onClick=${() => recover(rows, done)}>Recover <kbd>r</kbd></button>`
-      : html`<button onClick=${() => pin(rows, done)}>Pin <kbd>p</kbd></button>
-        <button onClick=${() => setAsking("tags")}>Tag <kbd>t</kbd></button><button onClick=${() => setAsking("project")}>Move <kbd>m</kbd></button>
-        <button onClick=${() => forget(rows, done)}>Forget <kbd>f</kbd></button>`}
-    <button class="plain" onClick=${clear}>Clear</button></div>`;
-}
-
-// Asks for tags, or for the project, of the chosen memories.
-function Asking({ what, rows, close, done }) {
-  const isMove = what === "project";
-  const projects = useLoad(what, (signal) => (isMove ? api("memories.facets", { top: 200 }, { signal }) : Promise.resolve(null)));
-  const submit = (event) => {
-    event.preventDefault();
-    const text = event.target.elements[what].value.trim();
-    close();
-    if (isMove) moveTo(rows, text, done);
-    else if (text) tag(rows, text.split(",").map((one) => one.trim()).filter(Boolean), done);
-  };
-  return html`<form class="bulk" onSubmit=${submit}><label>${isMove ? "Move" : "Add tags to"} ${count(rows.length, "memory", "memories")}${isMove ? " to the project" : ""}
-    <input name=${what} placeholder=${isMove ? "none" : "ops, db"} autocomplete="off" list=${isMove ? "projects" : undefined} ref=${useFocus()} /></label>
-    <datalist id="projects">${(projects.data?.projects.values || []).filter((one) => one.value).map((one) => html`<option value=${one.value}></option>`)}</datalist>
-    <button>${isMove ? "Move" : "Add"}</button><button type="button" class="plain" onClick=${close}>Cancel</button></form>`;
 }
 
 // Why the list is empty, and what to do about it.

@@ -5,11 +5,10 @@ import { forget, move, pin, recover, retype, rewrite, tag } from "./changes.js";
 import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
 import { say } from "./notice.js";
-import { Command, Diff, MemoryLine, Placeholder, Project, Reading, Relevance, Time, Type, useFocus } from "./parts.js";
+import { Command, Diff, MemoryLine, Placeholder, Project, Reading, Relevance, TYPES, Time, Type, useFocus } from "./parts.js";
 import { setParams, to } from "./route.js";
 import { because, cut, fate, shortId, tagsOf, visible } from "./words.js";
 
-const TYPES = ["fact", "preference", "decision", "learning", "issue", "rule"];
 const EVENTS = 200;
 
 async function read(id, query, filters, signal) {

@@ -5,7 +5,7 @@ import { useSetting } from "./settings-store.js";
 import { age, cut, exact, fits, projectName, visible } from "./words.js";
 import { diff } from "./diff.js";
 
-const TYPES = ["fact", "preference", "decision", "learning", "issue", "rule"];
+export const TYPES = ["fact", "preference", "decision", "learning", "issue", "rule"];
 
 export function Type({ type }) {
   return html`<span class=${`type type-${TYPES.includes(type) ? type : "other"}`}>${cut(type, 24)}</span>`;

@@ -18,41 +18,32 @@ function send(decision, options) {
   return api("reviews.approve", { id: item.id, reason: content ? EDITED : REASON, content: content || undefined }, options);
 }
 
-// What is decided and not yet sent. Leaving the page or the screen sends it at once.
+// What was decided last and is not sent yet: for some seconds, until the next decision, or until the page or the screen is left.
 function useDecisions(done) {
-  const held = useRef(new Map());
-  const flush = (options) => {
-    for (const { timer, decision } of held.current.values()) {
-      clearTimeout(timer);
-      send(decision, options).catch(() => {});
-    }
-    held.current.clear();
+  const held = useRef(null);
+  const settle = (options) => {
+    const decision = held.current;
+    held.current = null;
+    if (decision) attempt(() => send(decision, options)).then(done);
   };
   useEffect(() => {
-    const leaving = () => flush({ keepalive: true });
-    addEventListener("pagehide", leaving);
+    const leave = () => settle({ keepalive: true });
+    addEventListener("pagehide", leave);
     return () => {
-      removeEventListener("pagehide", leaving);
-      flush({ keepalive: true });
+      removeEventListener("pagehide", leave);
+      leave();
     };
   }, []);
-  return {
-    decide(decision, takenBack) {
-      const { id } = decision.item;
-      const timer = setTimeout(() => {
-        held.current.delete(id);
-        attempt(() => send(decision)).then(done);
-      }, HELD_MS);
-      held.current.set(id, { timer, decision });
-      offerUndo(decision.approved ? "Approved." : "Rejected.", async () => {
-        const kept = held.current.get(id);
-        if (!kept) throw new Error("It is decided already; a memory that came of it can be edited or forgotten.");
-        clearTimeout(kept.timer);
-        held.current.delete(id);
-        takenBack();
-        return "Not decided.";
-      });
-    },
+  return (decision, takenBack) => {
+    settle();
+    held.current = decision;
+    setTimeout(() => held.current === decision && settle(), HELD_MS);
+    offerUndo(decision.approved ? "Approved." : "Rejected.", async () => {
+      if (held.current !== decision) throw new Error("It is decided already; a memory that came of it can be edited or forgotten.");
+      held.current = null;
+      takenBack();
+      return "Not decided.";
+    });
   };
 }
 
@@ -67,12 +58,12 @@ export function Review() {
   const items = useMemo(() => (load.data?.items || []).filter((item) => !decided.has(item.id)), [load.data, decided]);
   const index = Math.min(at, Math.max(0, items.length - 1));
   const item = items[index];
-  const decisions = useDecisions(load.reload);
+  const hold = useDecisions(load.reload);
   const decide = (approved, content) => {
     if (!item) return;
     setDecided(new Set([...decided, item.id]));
     setEditing(false);
-    decisions.decide({ item, approved, content }, () => setDecided((now) => new Set([...now].filter((id) => id !== item.id))));
+    hold({ item, approved, content }, () => setDecided((now) => new Set([...now].filter((id) => id !== item.id))));
   };
   useKeys({
     a: ["approve", () => decide(true)],

@@ -98,6 +98,6 @@ def _admitted(reader: Reader, snapshot: Snapshot, query: FindProjection) -> Mask
 
 
 def _node(at: list[float], row: tuple[Any, ...]) -> Node:
-    memory_id, content, who, importance, kind, tags, pinned, source_type, source_id, created_at = row
-    told = (content, who, importance, kind, decode_tags(tags), bool(pinned), source_type, source_id, created_at)
+    memory_id, content, who, importance, kind, tags, pinned, *origin = row
+    told = (content, who, importance, kind, decode_tags(tags), bool(pinned), *origin)
     return Node(memory_id, at[0], at[1], *told, *at[2:])

@@ -1,0 +1,172 @@
+// A drawing of points and lines that a person moves and enlarges. While it moves, what was drawn is moved as a picture; when it is
+// still, it is drawn anew. It takes its colours from the style, by the names of the tokens.
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./preact.js";
+import { useKeys } from "./keys.js";
+import { useSetting } from "./settings-store.js";
+
+const STILL_MS = 120;
+const NEAR_PX = 12;
+const CLICK_PX = 4;
+const STEP_PX = 60;
+const EXTENT = 230; // what is shown at first, from the middle to an edge
+const MOST_LABELS = 60;
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+// Draws what `given.current` has (see `Drawing`) on the canvas in `frame`, which is as large as what is seen of it.
+function plotIn(frame, given) {
+  const canvas = frame.querySelector("canvas");
+  const line = frame.querySelector("polygon");
+  const ink = canvas.getContext("2d");
+  let [width, height, fit, still, drag] = [0, 0, 0, 0, null];
+  let view = { x: 0, y: 0, scale: 0 }; // what is in the middle, and pixels of a unit
+  let painted = view;
+
+  const place = ({ x, y }) => [(x - view.x) * view.scale + width / 2, (y - view.y) * view.scale + height / 2];
+  const where = (holds) => given.current.scene.points.filter((point) => holds(...place(point)));
+  const nearest = (atX, atY) => {
+    const away = (point) => Math.hypot(place(point)[0] - atX, place(point)[1] - atY);
+    return where((x, y) => Math.hypot(x - atX, y - atY) < NEAR_PX).sort((one, other) => away(one) - away(other))[0];
+  };
+  const colour = (name) => {
+    canvas.style.color = `var(--${name})`;
+    return getComputedStyle(canvas).color;
+  };
+
+  function paint() {
+    const { scene, marked, seen } = given.current;
+    const grow = Math.min(3, Math.max(1, Math.sqrt(view.scale / fit)));
+    const inView = where((x, y) => x >= 0 && y >= 0 && x <= width && y <= height);
+    const circles = (points, margin) => {
+      ink.beginPath();
+      for (const point of points) {
+        const [x, y] = place(point);
+        const size = point.size * grow + margin;
+        ink.moveTo(x + size, y);
+        ink.arc(x, y, size, 0, 2 * Math.PI);
+      }
+    };
+    Object.assign(canvas, { width: width * devicePixelRatio, height: height * devicePixelRatio }); // which clears it
+    ink.scale(devicePixelRatio, devicePixelRatio);
+    ink.strokeStyle = colour("line");
+    for (const [from, until] of scene.lines) {
+      ink.moveTo(...place(scene.points[from]));
+      ink.lineTo(...place(scene.points[until]));
+    }
+    ink.stroke();
+    for (const [name, points] of Map.groupBy(inView, (point) => point.colour)) {
+      ink.fillStyle = colour(name);
+      circles(points, 0);
+      ink.fill();
+    }
+    ink.fillStyle = ink.strokeStyle = colour("text");
+    circles(inView.filter((point) => marked.has(point.id)), 2);
+    ink.stroke();
+    ink.font = "12px system-ui, sans-serif";
+    for (const point of inView.filter((one) => one.label).slice(0, MOST_LABELS)) {
+      const [x, y] = place(point);
+      ink.fillText(point.label, x + point.size * grow + 4, y + 4);
+    }
+    painted = view;
+    canvas.style.transform = "none";
+    seen(inView);
+  }
+
+  function turn(next) {
+    view = next;
+    const [x, y] = [(painted.x - view.x) * view.scale, (painted.y - view.y) * view.scale];
+    canvas.style.transform = `translate(${x}px, ${y}px) scale(${view.scale / painted.scale})`;
+    clearTimeout(still);
+    still = setTimeout(paint, STILL_MS);
+  }
+
+  const whole = () => turn({ x: 0, y: 0, scale: fit });
+  const move = (right, down) => turn({ ...view, x: view.x + right / view.scale, y: view.y + down / view.scale });
+  const zoom = (factor, atX = width / 2, atY = height / 2) => {
+    const scale = Math.max(fit / 4, Math.min(fit * 200, view.scale * factor));
+    const apart = 1 / view.scale - 1 / scale;
+    turn({ x: view.x + (atX - width / 2) * apart, y: view.y + (atY - height / 2) * apart, scale });
+  };
+
+  function pointed({ type, offsetX: x, offsetY: y, shiftKey, pointerId }) {
+    const { isLasso, lassoed, picked } = given.current;
+    if (type === "pointerdown") {
+      frame.setPointerCapture(pointerId);
+      drag = { x, y, far: 0, path: lassoed && (shiftKey || isLasso) ? [[x, y]] : null };
+    } else if (!drag) frame.title = nearest(x, y)?.title || "";
+    else if (type === "pointermove") {
+      drag.far += Math.abs(x - drag.x) + Math.abs(y - drag.y);
+      if (!drag.path && drag.far >= CLICK_PX) move(drag.x - x, drag.y - y);
+      drag.path?.push([x, y]);
+      line.setAttribute("points", drag.path?.join(" ") || "");
+      Object.assign(drag, { x, y });
+    } else {
+      const { path, far } = drag;
+      const under = nearest(x, y);
+      drag = null;
+      line.setAttribute("points", "");
+      ink.resetTransform();
+      const area = path && new Path2D(`M${path.join("L")}Z`);
+      if (area) lassoed(where((atX, atY) => ink.isPointInPath(area, atX, atY)));
+      else if (far < CLICK_PX && under) picked(under);
+    }
+  }
+
+  function wheeled(event) {
+    event.preventDefault();
+    zoom(event.deltaY < 0 ? 1.2 : 1 / 1.2, event.offsetX, event.offsetY);
+  }
+
+  function resize() {
+    [width, height] = [frame.clientWidth, frame.clientHeight];
+    fit = Math.min(width, height) / (2 * EXTENT);
+    view.scale ||= fit;
+    paint();
+  }
+
+  const resized = new ResizeObserver(resize);
+  resized.observe(frame);
+  resize();
+  dark.addEventListener("change", paint);
+  frame.addEventListener("wheel", wheeled, { passive: false });
+  for (const type of ["down", "move", "up", "cancel"]) frame.addEventListener(`pointer${type}`, pointed);
+  const close = () => {
+    resized.disconnect();
+    dark.removeEventListener("change", paint);
+    clearTimeout(still);
+  };
+  return { move, zoom, whole, paint, close };
+}
+
+// `scene`: { points: [{ id, x, y, size, colour, title, label }], lines: [[place, place]] }; `marked` has the ids of points with a
+// ring. `seen` hears which points are in view, `picked` of one that was clicked, `lassoed` of those within a lasso.
+export function Drawing({ scene, name, marked, seen, picked, lassoed }) {
+  const frame = useRef(null);
+  const plot = useRef(null);
+  const given = useRef(null);
+  const [isLasso, setLasso] = useState(false);
+  const theme = useSetting("theme");
+  given.current = { scene, marked, seen, picked, lassoed, isLasso };
+  useLayoutEffect(() => {
+    plot.current = plotIn(frame.current, given);
+    return plot.current.close;
+  }, []);
+  useEffect(() => plot.current.paint(), [scene, marked, theme]);
+  const lasso = () => setLasso(!isLasso);
+  const by = (right, down) => () => plot.current.move(right * STEP_PX, down * STEP_PX);
+  const zoom = (factor) => () => plot.current.zoom(factor);
+  const whole = () => plot.current.whole();
+  useKeys({
+    ArrowLeft: ["", by(-1, 0)],
+    ArrowRight: ["move the map", by(1, 0)],
+    ArrowUp: ["", by(0, -1)],
+    ArrowDown: ["", by(0, 1)],
+    "+": ["enlarge the map", zoom(1.5)],
+    "-": ["make the map smaller", zoom(1 / 1.5)],
+    0: ["the whole map", whole],
+    ...(lassoed && { l: ["select with a lasso", lasso] }),
+  });
+  return html`<div class="frame" ref=${frame}><canvas role="img" aria-label=${name}></canvas><svg aria-hidden="true"><polygon /></svg></div>
+    <div class="actions"><button aria-label="Smaller" onClick=${zoom(1 / 1.5)}>−</button><button aria-label="Larger" onClick=${zoom(1.5)}>+</button>
+      <button onClick=${whole}>Whole map <kbd>0</kbd></button>
+      ${lassoed ? html`<button aria-pressed=${isLasso} onClick=${lasso}>Lasso <kbd>l</kbd></button>` : null}</div>`;
+}
