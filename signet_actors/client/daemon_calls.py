@@ -18,6 +18,8 @@ from signet_actors.features.reviews.api import (
     ReviewReply,
     ReviewRequest,
 )
+from signet_actors.features.searches.api import LIST as LIST_SEARCHES
+from signet_actors.features.searches.api import Kind, ListSearchesReply, ListSearchesRequest
 from signet_actors.features.session_memories.api import (
     FEEDBACK,
     SESSION_MEMORIES,
@@ -27,7 +29,10 @@ from signet_actors.features.session_memories.api import (
     SessionMemoriesReply,
 )
 from signet_actors.operations.health import HEALTH, READY, HealthReply, ReadyReply
+from signet_actors.operations.hooks import USER_PROMPT, UserPromptReply, UserPromptRequest
 from signet_actors.operations.pipeline import GET_JOB, PIPELINE_STATUS, JobReply, PipelineStatusReply
+from signet_actors.operations.sessions import LIST as LIST_SESSIONS
+from signet_actors.operations.sessions import KeptSessionsReply, ListSessionsRequest
 from signet_actors.operations.status import STATUS, StatusReply
 
 ENDED: Final = frozenset({JobState.COMPLETED.value, JobState.DEAD.value})
@@ -86,6 +91,65 @@ def session_memories(
     """Return the memories that a session was offered, with counts over all of them. Raises DoesNotExist."""
     page = ListSessionMemoriesRequest(limit=limit, offset=offset)
     return (yield from caller.call(SESSION_MEMORIES, page, key=session_key))
+
+
+def sessions(
+    caller: Caller, *, project: str | None = None, before: str | None = None, limit: int = 50
+) -> Exchange[KeptSessionsReply]:
+    """Return the agent's sessions, also past ones, with what each asked for and was given; the last active one first.
+
+    ``before``: the ``next`` of the page before.
+    """
+    asked = ListSessionsRequest(state="all", project=project, before=before, limit=limit)
+    reply = yield from caller.call(LIST_SESSIONS, asked)
+    # An empty page has the form of either reply.
+    return reply if isinstance(reply, KeptSessionsReply) else KeptSessionsReply([], 0, None)
+
+
+def searches(
+    caller: Caller,
+    *,
+    session: str | None = None,
+    project: str | None = None,
+    kind: Kind | None = None,
+    no_hits: bool | None = None,
+    since: str | None = None,
+    before: str | None = None,
+    limit: int = 50,
+) -> Exchange[ListSearchesReply]:
+    """Return what sessions asked for, what each was given and what was left out and why; the last one first."""
+    asked = ListSearchesRequest(
+        session=session, project=project, kind=kind, no_hits=no_hits, since=since, before=before, limit=limit
+    )
+    return (yield from caller.call(LIST_SEARCHES, asked))
+
+
+def try_prompt(
+    caller: Caller,
+    prompt: str,
+    *,
+    harness: str = "python",
+    project: str | None = None,
+    session: str | None = None,
+    explain_id: str | None = None,
+    as_of: str | None = None,
+) -> Exchange[UserPromptReply]:
+    """Return what the prompt would be given, what would be left out and why, without any effect.
+
+    ``explain_id``: a memory of which the reply says why it is given or not. ``as_of``: the id of a search of the
+    session; then what the session received later does not count.
+    """
+    asked = UserPromptRequest(
+        harness=harness,
+        user_prompt=prompt,
+        project=project,
+        session_key=session,
+        dry_run=True,
+        explain=True,
+        explain_id=explain_id,
+        as_of=as_of,
+    )
+    return (yield from caller.call(USER_PROMPT, asked))
 
 
 def status(caller: Caller) -> Exchange[StatusReply]:

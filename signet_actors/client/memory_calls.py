@@ -17,6 +17,8 @@ from msgspec import UNSET
 from signet_actors.client.encoding import Reply
 from signet_actors.client.errors import InvalidReply
 from signet_actors.client.exchange import Caller, Exchange
+from signet_actors.features.facets.api import FACETS, FacetsReply, FacetsRequest
+from signet_actors.features.timeline.api import GET_TIMELINE, TimelineReply, TimelineRequest
 from signet_actors.operations.batch_modify import MODIFY_MEMORIES, ModifyPatch, ModifyReply, ModifyRequest
 from signet_actors.operations.forget import FORGET_MEMORIES, ForgetPreviewReply, ForgetReply, ForgetRequest
 from signet_actors.operations.headers import NEXT_CURSOR_HEADER
@@ -208,6 +210,25 @@ def list_memories(
 def most_used(caller: Caller, *, limit: int = 10, **filters: Unpack[Filters]) -> Exchange[MostUsedReply]:
     """Return the memories that recalls return most often."""
     return (yield from caller.call(MOST_USED, MostUsedRequest(limit=limit, **_conditions(filters))))
+
+
+def facets(
+    caller: Caller, *, top: int = 50, deleted: bool = False, **filters: Unpack[Filters]
+) -> Exchange[FacetsReply]:
+    """Return how many memories have each type, project, author, tag and so on; ``top``: values of each."""
+    return (yield from caller.call(FACETS, FacetsRequest(top=top, deleted=deleted, **_conditions(filters))))
+
+
+def timeline(
+    caller: Caller,
+    id: str,  # noqa: A002
+    *,
+    order: Literal["asc", "desc"] = "asc",
+    limit: int = 200,
+    offset: int = 0,
+) -> Exchange[TimelineReply]:
+    """Return what happened to a memory, or to an entity (its id or name), in the order of time. Raises DoesNotExist."""
+    return (yield from caller.call(GET_TIMELINE, TimelineRequest(order=order, limit=limit, offset=offset), id=id))
 
 
 def history(caller: Caller, id: str, *, limit: int = 200) -> Exchange[HistoryReply]:  # noqa: A002

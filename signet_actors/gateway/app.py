@@ -301,7 +301,8 @@ class Application:
         state = self.state
         headers: Headers = scope["headers"]
         operation = route.operation
-        context.observes = not operation.has_effect and is_observed(headers)
+        # The requests of its tools decide for themselves whether they change anything.
+        context.observes = (operation.performs or not operation.has_effect) and is_observed(headers)
         await self._check_operation(operation, context)
         raw = await read_body(receive, state.config.gateway.max_body_bytes) if has_body(headers) else b""
         is_disconnected = context.is_disconnected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,6 +64,25 @@ def test_a_prompt_that_is_given_nothing_tells_what_was_nearest(daemon: LiveDaemo
     nearest = [memory["relevance"] for memory in row["memories"]]
     assert nearest == sorted(nearest, reverse=True)
     assert searches(daemon.api, session="s-2", no_hits="false") == []
+
+
+def test_searches_are_exported_as_lines_page_by_page(daemon: LiveDaemon) -> None:
+    agent = daemon.agent("exporter")
+    for number in range(3):
+        agent.recall(f"query number {number}")
+    listed = searches(agent)
+    assert [row["prompt"] for row in listed] == [f"query number {number}" for number in (2, 1, 0)]
+    lines: list[Any] = []
+    before: dict[str, Any] = {}
+    for expected in (2, 1):
+        page = agent.get("/api/telemetry/memory-search/export", limit=2, no_hits="true", **before)
+        assert (page.status, page.headers["content-type"]) == (200, "application/x-ndjson")
+        rows = [json.loads(line) for line in page.raw.splitlines()]
+        assert len(rows) == expected
+        before = {"before": page.headers.get("x-signet-next-cursor")}
+        lines += rows
+    assert (lines, before) == (listed, {"before": None})
+    assert daemon.agent("nobody").get("/api/telemetry/memory-search/export").raw == b""
 
 
 def test_recalls_and_tools_are_kept_with_their_query(daemon: LiveDaemon) -> None:

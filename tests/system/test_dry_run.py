@@ -172,6 +172,10 @@ def test_a_person_who_looks_changes_nothing(daemon: LiveDaemon) -> None:
     assert hook(looking, "session-start", "s-new", project=PROJECT)["inject"]
     assert hook(looking, "user-prompt-submit", "s-3", project=PROJECT, userPrompt=PROMPTS[2])["memoryCount"]
     assert hook(looking, "pre-compaction", "s-3")["reason"] == "observed"
+    call = {"name": "memory_search", "arguments": {"query": "how are invoices numbered?"}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    tool = looking.post("/mcp", message, Accept="application/json, text/event-stream").ok()
+    assert "never reused" in str(tool["result"])
     assert "s-new" not in str(looking.get("/api/sessions").ok())
     assert figures(daemon) == counted
     assert daemon.stop() == 0

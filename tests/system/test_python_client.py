@@ -28,6 +28,7 @@ from signet_actors.client import (
     TemporarilyRefused,
 )
 from signet_actors.operations.auth import WHO_AM_I
+from signet_actors.operations.hooks import MemoryFate
 from signet_actors.operations.operation import EXAMPLE_MEMORY, Operation
 from signet_actors.operations.registry import OPERATIONS
 from signet_actors.operations.remember import RememberReply
@@ -57,6 +58,32 @@ def stored(client: Client, content: str, **fields: Any) -> str:
     reply = client.remember(content, **fields)
     assert isinstance(reply, RememberReply)
     return reply.id
+
+
+def test_a_program_reads_what_was_asked_and_given_and_tries_a_prompt(client: Client) -> None:
+    assert client.sessions(limit=1).sessions == []
+    note = stored(client, "The client note says that the pump room is locked at night", project="/srv/pumps")
+    other = stored(client, "Another note of the client is about valves", type="rule", project="/srv/pumps")
+    asked = "when is the pump room locked, says the client note?"
+    tried = client.try_prompt(asked, project="/srv/pumps", session="s1", explain_id=other)
+    assert (tried.dry_run, tried.memory_count) == (True, 1)
+    assert isinstance(tried.considered, list)
+    assert [row.id for row in tried.considered if row.given] == [note]
+    assert isinstance(tried.explained, MemoryFate)
+    assert client.searches().searches == [], "a try is not kept"
+    assert client.recall("which pump room is locked at night?").results
+    (row,) = client.searches(kind="recall", no_hits=False).searches
+    assert (row.prompt, next(each.id for each in row.memories if each.given)) == (
+        "which pump room is locked at night?",
+        note,
+    )
+    assert client.searches(since="2100-01-01").searches == []
+    assert [kept.key for kept in client.sessions(limit=1).sessions] == ["s1"]
+    counted = client.facets(project="/srv/pumps", top=1)
+    assert (counted.total, counted.types.distinct, len(counted.types.values)) == (2, 2, 1)
+    assert [event.event for event in client.timeline(note, order="desc", limit=1).events] != []
+    with pytest.raises(DoesNotExist):
+        client.timeline("no such name")
 
 
 def test_a_memory_moves_to_another_project_and_out_of_it(client: Client) -> None:

@@ -45,8 +45,10 @@ def test_a_program_with_the_client_loads_only_declarations_and_httpx(daemon: Scr
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     blocking, awaited, ours, libraries = done.stdout.splitlines()
     assert (blocking, awaited) == ("False x", "x")
+    # Of protocol, the records that declarations of features are made of.
     assert set(ours.split()) == {
-        f"signet_actors.{name}" for name in ("client", "config", "domain", "errors", "features", "operations")
+        f"signet_actors.{name}"
+        for name in ("client", "config", "domain", "errors", "features", "operations", "protocol")
     }
     daemon_only = {"zmq", "apsw", "sqlite3", "sqlite_vec", "numpy", "onnxruntime", "starlette", "uvicorn", "uvloop"}
     assert not set(libraries.split()) & {*daemon_only, "structlog", "yaml", "prometheus_client"}

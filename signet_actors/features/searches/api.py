@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped, Flag, Timestamp
+from signet_actors.operations.headers import JSON_LINES, NEXT_CURSOR_HEADER
 from signet_actors.operations.hooks import SearchMemory
 from signet_actors.operations.operation import BY_AGENT, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
@@ -42,6 +43,8 @@ Outcome = Literal[
 """What became of a memory that was considered; ``WORDS`` of the rules says each in words."""
 MAX_SEARCHES: Final = 200
 """Of one ``RecordSearches``."""
+MAX_EXPORTED: Final = 500
+"""Of one export: with 20 memories each, some 4 MB."""
 CONTENT_CHARS: Final = 300
 """Of the present content of a memory in a list."""
 
@@ -135,6 +138,12 @@ class ListSearchesRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=Tru
     limit: Annotated[int, Clamped(low=1, high=200), Meta(description="Searches to return")] = 50
 
 
+class ExportSearchesRequest(ListSearchesRequest, frozen=True, kw_only=True, omit_defaults=True):
+    """Which searches to export."""
+
+    limit: Annotated[int, Clamped(low=1, high=MAX_EXPORTED), Meta(description="Searches to export")] = MAX_EXPORTED
+
+
 class SearchRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One hook or recall. ``number``: of the prompts of its session, the how many-th it is; absent of other kinds.
 
@@ -184,4 +193,21 @@ LIST: Final[Operation[ListSearchesRequest, ListSearchesReply]] = Operation(
     description="Each start and prompt of a session, each recall and each search by a tool, with the memories that it "
     "was given and the best of those that were left out. It stays on this machine.",
 )
-OPERATIONS: Final = (LIST,)
+EXPORT: Final[Operation[ExportSearchesRequest, str]] = Operation(
+    name="searches.export",
+    summary="What was asked, given and left out, as JSON lines",
+    tag="Sessions",
+    method="GET",
+    paths=("/api/telemetry/memory-search/export",),
+    request=ExportSearchesRequest,
+    example={"no_hits": True, "limit": 100},
+    replies={200: str, 403: Problem, **PROBLEMS},
+    media_types=(JSON_LINES,),
+    reply_headers={NEXT_CURSOR_HEADER: "`before` of the next page; absent on the last one"},
+    permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
+    owner_only=True,
+    audited=True,
+    description="The searches of `GET /api/telemetry/memory-search`, one a line, the last one first.",
+)
+OPERATIONS: Final = (LIST, EXPORT)

@@ -12,10 +12,12 @@ from signet_actors.domain.timestamps import iso
 from signet_actors.errors import NotFound
 from signet_actors.features.analytics import api
 from signet_actors.features.analytics.rules import MUTATION, latency_of
+from signet_actors.features.searches import api as searches
 from signet_actors.features.telemetry import api as telemetry
+from signet_actors.gateway.features import ask
 from signet_actors.gateway.http.route import Call, Handler, HttpResponse
 from signet_actors.gateway.routes.diagnostics import measured
-from signet_actors.operations.headers import JSON_LINES
+from signet_actors.operations.headers import JSON_LINES, NEXT_CURSOR_HEADER
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.request_fields import NoFields
 
@@ -94,6 +96,15 @@ async def telemetry_export(call: Call[telemetry.ExportEventsRequest]) -> HttpRes
     return HttpResponse(lines, media_type=JSON_LINES)
 
 
+async def searches_export(call: Call[searches.ExportSearchesRequest]) -> HttpResponse:
+    """Return searches as lines of JSON. Raises SignetError."""
+    wanted = msgspec.convert(call.request, searches.ListSearchesRequest, from_attributes=True)
+    found = (await ask(call, searches.LIST, wanted)).read(searches.ListSearchesReply)
+    lines = b"".join(msgspec.json.encode(each) + b"\n" for each in found.searches)
+    headers = {} if found.next is None else {NEXT_CURSOR_HEADER: found.next}
+    return HttpResponse(lines, headers=headers, media_type=JSON_LINES)
+
+
 async def _events(call: Call[Any]) -> telemetry.StoredEvents:
     await call.state.telemetry.flush()
     asked = call.request
@@ -121,4 +132,5 @@ HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {
     telemetry.EVENTS: telemetry_events,
     telemetry.STATS: telemetry_stats,
     telemetry.EXPORT: telemetry_export,
+    searches.EXPORT: searches_export,
 }

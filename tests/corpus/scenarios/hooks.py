@@ -125,6 +125,7 @@ _HOOKS: Final = Scenario(
         ),
         _hook("not JSON", "session-start", b"{"),
         get("what was asked and given", "/api/telemetry/memory-search?limit=40"),
+        get("what was asked and given, as lines", "/api/telemetry/memory-search/export?kind=prompt&limit=1"),
         get("all sessions", "/api/sessions?state=all&limit=2"),
         get("what was given nothing", "/api/telemetry/memory-search?no_hits=true&kind=prompt&limit=1"),
         _hook(
