@@ -30,6 +30,9 @@ ORPHANS_S = 20.0
 STOPPED_S = 0.6
 """The longest stop of a supervisor: its children keep serving and do not treat it as exited."""
 
+OFTEN = "memory: {pipelineV2: {repair: {dedupCooldownMs: 10000, dedupHourlyBudget: 100}}}\n"
+"""Twins are merged as often as can be configured."""
+
 TARGETS_S = {
     "searcher": 0.5,
     "gateway": 0.5,
@@ -86,6 +89,7 @@ class Findings:
     two_writers: list[list[int]]
     looks: int
     broken: list[str] = field(default_factory=list)
+    merged: int = 0
     bugs: list[str] = field(default_factory=list)
 
     @property
@@ -298,13 +302,13 @@ def unexplained(exchanges: list[Exchange], faults: list[Fault]) -> list[str]:
 
 def run(seconds: float, seed: int, *, rate: float = 80.0) -> Findings:
     """Apply faults for that time, let the daemon recover and stop, and return everything that was found."""
-    with live_daemon(config=CONFIG) as daemon:
+    with live_daemon(config=CONFIG + OFTEN) as daemon:
 
         def supervisor() -> int | None:
             process = daemon.process
             return process.pid if process is not None and process.poll() is None else None
 
-        traffic = Traffic(daemon, rate=rate, seed=seed)
+        traffic = Traffic(daemon, rate=rate, seed=seed, twins=True)
         faults = RandomFaults(daemon, traffic, random.Random(seed))
         began = time.monotonic()
         with one_writer_watched(daemon.database, supervisor) as watch:
@@ -317,6 +321,7 @@ def run(seconds: float, seed: int, *, rate: float = 80.0) -> Findings:
                 traffic.stop()
             finally:
                 traffic.stop(settle=False)
+        eventually(traffic.deduplicate, within_s=60, what="a last deduplication after the cooldown")
         book = traffic.check()
         code = daemon.stop()
         findings = Findings(
@@ -330,6 +335,7 @@ def run(seconds: float, seed: int, *, rate: float = 80.0) -> Findings:
             two_writers=watch.violations,
             looks=watch.looks,
             broken=daemon.broken_invariants(),
+            merged=traffic.merged,
             bugs=[str(line) for line in daemon.faults()],
         )
         if code != 0:

@@ -55,6 +55,28 @@ class Memory:
     pending: tuple[str, int, bool] | None = None
 
 
+@dataclass(slots=True)
+class Twins:
+    """Two memories that say the same, of which a deduplication makes one. ``ids``: of those that were acknowledged."""
+
+    token: str
+    contents: tuple[str, str]
+    ids: dict[str, str] = field(default_factory=dict)
+
+    def wrong(self, found: list[tuple[str, str, int, bool]]) -> str | None:
+        """Return what is wrong with the rows of the two; None if they are as they were, or merged as a whole."""
+        ids = {content: row_id for row_id, content, _, _ in found}
+        if len(ids) < len(found) or set(ids) - set(self.contents):
+            return f"is stored as {found}"
+        if any(ids.get(content) != known for content, known in self.ids.items()):
+            return f"is not stored as answered: {found}"
+        states = sorted((version, deleted) for _, _, version, deleted in found)
+        return None if states in ([], [_NEW], [_NEW, _NEW], [(2, False), (2, True)]) else f"is half merged: {found}"
+
+
+_NEW = (1, False)
+
+
 @dataclass
 class Book:
     """The result of a check; everything but ``acknowledged`` and ``memories`` must be empty."""
@@ -79,7 +101,8 @@ class Book:
 class Traffic:
     """Runs ``clients`` threads at ``rate`` steps per second in total, until ``stop``.
 
-    ``faulty``: statuses that an injected fault may also cause; they count as unknown outcomes.
+    ``faulty``: statuses that an injected fault may also cause; they count as unknown outcomes. ``twins``: also remember
+    memories that say the same twice, and have them merged.
     """
 
     def __init__(
@@ -90,6 +113,7 @@ class Traffic:
         rate: float = 50.0,
         seed: int = 0,
         faulty: frozenset[int] = frozenset(),
+        twins: bool = False,
     ) -> None:
         self.daemon = daemon
         self.name = secrets.token_hex(3)
@@ -97,6 +121,8 @@ class Traffic:
         self.memories: list[Memory] = []
         self.problems: list[str] = []
         self.acknowledged = 0
+        self.twins: list[Twins] | None = [] if twins else None
+        self.merged = 0
         self._unknown = frozenset({503, 504, BROKEN}) | faulty
         self._interval = clients / rate
         self._stopping = threading.Event()
@@ -148,6 +174,9 @@ class Traffic:
             rows.setdefault(content.split()[1], []).append((row_id, content, version, bool(deleted)))
         for memory in self.memories:
             self._compare(memory, rows.pop(memory.token, []), book)
+        for pair in self.twins or ():
+            if (wrong := pair.wrong(rows.pop(pair.token, []))) is not None:
+                book.changed.append(f"{pair.token} {wrong}")
         book.phantom += [f"nobody asked for {token}" for token in rows]
         return book
 
@@ -185,6 +214,10 @@ class Traffic:
 
     def _step(self, rng: random.Random, own: list[Memory]) -> None:
         way = rng.random()
+        if self.twins is not None and rng.random() < 0.05:
+            self._remember_twins(rng, self.twins)
+            self.deduplicate()
+            return
         if len(own) < 3 or way < 0.45:
             memory = self._remember(rng)
             if memory is not None:
@@ -217,6 +250,33 @@ class Traffic:
         if rng.random() < 0.5:
             self._recall(memory)
         return memory
+
+    def _remember_twins(self, rng: random.Random, twins: list[Twins]) -> None:
+        token = f"w{rng.getrandbits(64):016x}"
+        said = f"{self.name} {token} was noted as"
+        pair = Twins(token, (f"{said} first of all", f"{said} the first of all"))
+        with self._lock:
+            twins.append(pair)
+        for content in pair.contents:
+            body = {"content": content}
+            answer, _ = self._until_answered(rng, "remember", "POST", "/api/memory/remember", body)
+            if answer is not None:
+                pair.ids[content] = answer["id"]
+
+    def deduplicate(self) -> bool:
+        """Have twins merged; return False if that was refused, mostly by a cooldown. It must merge nothing else."""
+        try:
+            answer = self.daemon.api.request("POST", "/api/repair/deduplicate", {}, timeout=DEADLINE_S)
+        except (OSError, http.client.HTTPException):
+            return False
+        if answer.status == 200:
+            for pair in answer.json["pairs"]:
+                self.merged += 1
+                if pair["keptContent"].split()[1] != pair["mergedContent"].split()[1]:
+                    self.problems.append(f"merged: {pair}")
+        elif answer.status not in {429, *self._unknown}:
+            self.problems.append(f"a deduplication was answered {answer.status}: {answer.raw[:200]!r}")
+        return answer.status == 200
 
     def _modify(self, rng: random.Random, memory: Memory, own: list[Memory]) -> None:
         content = f"{self.name} {memory.token} was changed to {rng.getrandbits(48):012x}"

@@ -7,12 +7,15 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from signet_actors.features.facets.api import CountFacets, Facet, FacetsReply
 from signet_actors.protocol.memories import Filters, Memory, ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.searcher import ListMemories
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, ModifyMemory, NewMemory, RememberChunks
+from signet_actors.searcher.queries import facets as facet_queries
 from signet_actors.searcher.queries import memories
 from signet_actors.searcher.queries.facets import facets
 from tests.support.store_room import StoreRoom
@@ -167,3 +170,10 @@ def test_the_counts_are_computed_once_between_two_commits(room: StoreRoom) -> No
         assert facets(room.reader, view, asked) is facets(room.reader, view, asked)
     room.remember("two")
     assert (first.total, count(room).total) == (1, 2)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.text("abc", max_size=4), st.integers(1, 4), max_size=40), st.integers(1, 45))
+def test_the_most_frequent_values_are_the_first_ones_of_all_in_order(counts: dict[str, int], top: int) -> None:
+    in_order = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    assert facet_queries.most_frequent(counts, top) == in_order[:top]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from heapq import nsmallest
 from typing import Final
 
 import msgspec
@@ -41,8 +42,8 @@ def count_facets(reader: Reader, snapshot: Snapshot, query: CountFacets) -> Face
     chosen = in_any_scope[state] & in_scope
 
     def facet(counts: Mapping[str, int]) -> Facet:
-        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        return Facet([Count(value or None, number) for value, number in ordered[: query.top]], len(ordered))
+        ordered = most_frequent(counts, query.top)
+        return Facet([Count(value or None, number) for value, number in ordered], len(counts))
 
     def by(column: str, rows: Mask = chosen) -> Facet:
         return facet(columns.counts(column, rows))
@@ -60,6 +61,21 @@ def count_facets(reader: Reader, snapshot: Snapshot, query: CountFacets) -> Face
         scopes=by("scope", in_any_scope[state]),
         states=facet({name: int((rows & in_scope).sum()) for name, rows in in_any_scope.items()}),
     )
+
+
+def most_frequent(counts: Mapping[str, int], top: int) -> list[tuple[str, int]]:
+    """Return the ``top`` values with the highest numbers, the highest first, equal ones in alphabetical order.
+
+    Of many values, such as tags, only those in question are sorted.
+    """
+    items: Iterable[tuple[str, int]] = counts.items()
+    if len(counts) > top:
+        numbers = np.fromiter(counts.values(), np.int64, len(counts))
+        least = int(np.partition(numbers, -top)[-top])
+        above = [item for item in items if item[1] > least]
+        equal = nsmallest(top - len(above), (value for value, number in items if number == least))
+        items = (*above, *((value, least) for value in equal))
+    return sorted(items, key=lambda item: (-item[1], item[0]))
 
 
 def _sources(columns: MemoryColumns, rows: Mask) -> Mapping[str, int]:
