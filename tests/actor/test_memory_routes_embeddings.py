@@ -173,6 +173,18 @@ def test_a_count_that_failed_is_tried_again(api: MemoryApi) -> None:
     assert api.request("GET", "/api/embeddings/health").json["status"] == "healthy"
 
 
+def test_counts_that_cannot_be_renewed_are_told_with_their_age(api: MemoryApi) -> None:
+    api.bus.script[GetEmbeddingHealth] = health(stale=3)
+    counted = api.request("GET", "/api/embeddings/health").json
+    api.bus.script[GetEmbeddingHealth] = Unavailable("searcher")
+    for _ in range(2):
+        api.clock.now_ms += 10_000
+        told = api.request("GET", "/api/embeddings/health").json
+        assert (told["stale"], told["checkedAt"]) == (3, counted["checkedAt"])
+    api.bus.script[GetEmbeddingHealth] = health()
+    assert api.request("GET", "/api/embeddings/health").json["checkedAt"] > counted["checkedAt"]
+
+
 # codex-native-note
 
 

@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeVar
 import msgspec
 
 from signet_actors.domain.timestamps import iso
-from signet_actors.errors import SignetError
+from signet_actors.errors import SignetError, Unavailable
 from signet_actors.features.analytics.api import FindFigures, StoredFigures
 from signet_actors.features.diagnostics.api import ChangeFigures, CountChanges, HealthFigures, MeasureHealth
 from signet_actors.protocol.control import UP
@@ -30,6 +30,8 @@ from signet_actors.runtime.messaging.bus_client import BusClient
 
 TIMEOUT_MS: Final = 1_000
 MIN_AGE_MS: Final = 10_000
+EMBEDDINGS_TIMEOUT_MS: Final = 8_000
+"""Below ``gateway.requestTimeoutMs``, by default."""
 _SCRAPE_TIMEOUT_MS: Final = 2_000
 
 R = TypeVar("R")
@@ -84,6 +86,7 @@ class StatusRequests:
         self._scraped_ns: int | None = None
         self._asking: asyncio.Task[Replies] | None = None
         self._embedding_counts: _EmbeddingCounts | None = None
+        self._counted: tuple[GetEmbeddingHealth, EmbeddingHealth, int] | None = None
 
     def age_ms(self, part: Part) -> int:
         """Return the age of the latest reply, which was received."""
@@ -115,13 +118,19 @@ class StatusRequests:
     async def embedding_health(self, query: GetEmbeddingHealth, trace_id: str) -> tuple[EmbeddingHealth, int]:
         """Return the counts, at most ``MIN_AGE_MS`` old, and when they were requested. Raises SignetError.
 
-        They read every stored embedding, so that requests at the same time share one reply.
+        They read every stored embedding, so that requests at the same time share one reply, and a large store that is
+        not in memory yet takes longer than other queries may. Counts that cannot be renewed are returned as they were.
         """
         now_ms, last = self._clock.wall_ms(), self._embedding_counts
         if last is None or last.query != query or not last.is_recent(now_ms):
-            asked = _body(self._bus.ask_searcher(query, trace_id=trace_id))
+            asked = _body(self._bus.ask_searcher(query, trace_id=trace_id, timeout_ms=EMBEDDINGS_TIMEOUT_MS))
             last = self._embedding_counts = _EmbeddingCounts(query, now_ms, asyncio.create_task(asked))
-        return await asyncio.shield(last.reply), last.asked_ms
+        try:
+            self._counted = query, await asyncio.shield(last.reply), last.asked_ms
+        except Unavailable:
+            if self._counted is None or self._counted[0] != query:
+                raise
+        return self._counted[1:]
 
     async def _ask(self, part: Part, trace_id: str, notes: list[str], timeout_ms: int) -> object:
         if part == "changes" and self.latest.changes is not None and self.age_ms(part) < MIN_AGE_MS:
