@@ -391,6 +391,24 @@ def test_the_constellation_has_entities_with_their_facts_and_the_dependencies_be
     assert ([each["name"] for each in alone["entities"]], alone["dependencies"]) == (["Shop"], [])
 
 
+def test_in_a_project_the_constellation_has_what_its_memories_say(client: Client) -> None:
+    fill(client)
+    client.remember("The pier", project="/srv/pier", structured=linked("Crane", "uses", "Shop"))
+    client.remember("The crane of the pier", project="/srv/pier", structured=said("Crane", "lifts 40 tons"))
+    client.remember("Another crane", project="/srv/canal", structured=said("Crane", "lifts 3 tons"))
+    found = client.get("/api/knowledge/constellation", project="/srv/pier").ok()
+    known = {
+        each["name"]: [fact["content"] for side in each["aspects"] for fact in side["attributes"]]
+        for each in found["entities"]
+    }
+    assert known == {"Crane": ["lifts 40 tons"], "Shop": []}
+    assert [each["dependencyType"] for each in found["dependencies"]] == ["uses"]
+    assert client.get("/api/knowledge/constellation", project="/srv/moon").ok() == {"entities": [], "dependencies": []}
+    told = client.post("/api/knowledge/expand", {"entity": "Crane", "project": "/srv/pier"}).ok()
+    assert sorted(row["content"] for row in told["memories"]) == ["The crane of the pier", "The pier"]
+    assert [fact["content"] for side in told["aspects"] for fact in side["attributes"]] == ["lifts 40 tons"]
+
+
 def test_what_a_forgotten_or_a_hidden_memory_says_is_shown_nowhere(client: Client) -> None:
     kept = client.remember("The harbour", structured=said("Harbour", "has a gate"))["id"]
     doomed = client.remember("A secret", structured=said("Harbour", "wordone is hidden", aspect="wordtwo"))["id"]

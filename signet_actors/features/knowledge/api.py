@@ -45,6 +45,9 @@ Most = Annotated[int, Clamped(low=1, high=500), Meta(description="At most so man
 Depth = Annotated[int, Clamped(low=1, high=10), Meta(description="Steps from the entity")]
 
 
+InProject = Annotated[SelectionText, Meta(description="Only by what memories of this project say")]
+
+
 class NameRequest(AgentFields, frozen=True, kw_only=True, omit_defaults=True):
     """Which entity."""
 
@@ -68,6 +71,7 @@ class ExpandRequest(AgentFields, frozen=True, kw_only=True, omit_defaults=True):
     max_tokens: Annotated[int, Clamped(low=1, high=MAX_TOKENS), Meta(description="Length of all texts together")] = (
         msgspec.field(default=2000, name="maxTokens")
     )
+    project: InProject | None = None
 
 
 class ExpandSessionRequest(AgentFields, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -138,6 +142,7 @@ class ConstellationRequest(AgentFields, frozen=True, kw_only=True, omit_defaults
     """How much of the graph."""
 
     limit: Annotated[int, Clamped(low=1, high=MAX_ENTITIES), Meta(description="Entities to return")] = MAX_ENTITIES
+    project: InProject | None = None
 
 
 class Stats(msgspec.Struct, frozen=True, rename="camel"):

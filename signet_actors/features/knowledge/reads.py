@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+import msgspec
+
 from signet_actors.domain.graph.names import canonical_name
 from signet_actors.errors import ErrorCode, NotFound
 from signet_actors.features.entities import reads as entities
@@ -35,6 +37,7 @@ from signet_actors.features.knowledge.rules import (
     walk,
 )
 from signet_actors.operations.request_fields import AgentFields
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
 
@@ -52,6 +55,11 @@ _ABOUT: Final = (
     " CROSS JOIN memories m ON m.id = t.id AND m.is_deleted = 0 AND {readable}"
 )
 """The live memories about members that the agent may read."""
+_NAMED: Final = (
+    "e.id IN (SELECT coalesce(g.merged_into, g.id) FROM memories m CROSS JOIN memory_entity_mentions x"
+    " ON x.memory_id = m.id CROSS JOIN entities g ON g.id = x.entity_id WHERE m.is_deleted = 0 AND {})"
+)
+"""The condition on entities that a live memory which the agent may read mentions."""
 _MEMORY_COUNT: Final = f"SELECT count(*) FROM {_ABOUT}"
 _MEMORIES: Final = (
     f"SELECT m.id, substr(m.content, 1, :chars), m.type, m.importance, m.created_at FROM {_ABOUT}"
@@ -120,6 +128,11 @@ _WALKS: Final = {"downstream": ("incoming",), "upstream": ("outgoing",), "both":
 }
 
 
+def _graph(snapshot: Snapshot, read: ReadScope, project: str | None) -> OwnGraph:
+    """Return the graph as the memories of the project tell it; of all projects if none is named."""
+    return OwnGraph(snapshot, read if project is None else msgspec.structs.replace(read, project=project))
+
+
 def _known(graph: OwnGraph, named: str) -> Entity:
     entity = graph.entity(named)
     if entity is None:
@@ -144,7 +157,7 @@ def traversal_status(_snapshot: Snapshot, _asked: Asked[AgentFields]) -> api.Tra
 
 def expand(snapshot: Snapshot, asked: Asked[api.ExpandRequest]) -> api.ExpandReply:
     """Return what is known about an entity, within the number of tokens: first what always holds."""
-    request, graph = asked.request, OwnGraph(snapshot, asked.caller.read)
+    request, graph = asked.request, _graph(snapshot, asked.caller.read, asked.request.project)
     entity = graph.entity(request.entity_name)
     if entity is None:
         return api.ExpandReply(error=NOT_FOUND, code=ErrorCode.NOT_FOUND.value)
@@ -333,8 +346,9 @@ def communities(snapshot: Snapshot, asked: Asked[AgentFields]) -> api.Communitie
 
 def constellation(snapshot: Snapshot, asked: Asked[api.ConstellationRequest]) -> api.ConstellationReply:
     """Return the most important entities, what is known about them, and the dependencies between them."""
-    graph = OwnGraph(snapshot, asked.caller.read)
-    shown = {each.id: each for each in graph.entities(limit=asked.request.limit)}
+    graph = _graph(snapshot, asked.caller.read, asked.request.project)
+    where = "1 = 1" if asked.request.project is None else _NAMED.format(graph.readable)
+    shown = {each.id: each for each in graph.entities(where, limit=asked.request.limit)}
     said: dict[tuple[str, str], list[api.Fact]] = {}
     for each in graph.attributes([*shown], limit=MAX_SHOWN):
         if each.aspect is not None:

@@ -76,25 +76,26 @@ function NoMemories({ data, project }) {
 }
 
 function Entities({ params }) {
-  const load = useLoad("entities", (signal) => api("knowledge.constellation", {}, { signal }));
+  const load = useLoad("entities", (signal) => api("knowledge.constellation", { project: params.project }, { signal }));
   const { data } = load;
   const scene = useMemo(() => arranged(data || { entities: [], dependencies: [] }), [data]);
   if (!data) return html`<${Reading} load=${load} what="the map" />`;
   if (!data.entities.length) {
-    return html`<${Empty}><h2>Nothing is known by name yet</h2><p>People, projects and tools appear here when memories name them: with a language model, or with “structured” of a remember.</p>
+    return html`<${Empty}><h2>Nothing${params.project ? ` in ${projectName(params.project)}` : ""} is known by name yet</h2>
+      ${params.project ? html`<p><button onClick=${() => setParams({ project: "" })}>Show all projects</button></p>` : null}<p>People, projects and tools appear here when memories name them: with a language model, or with “structured” of a remember.</p>
       <p><${Command} text="signet providers" /></p></${Empty}>`;
   }
   return html`<${View} load=${load} items=${scene.points} scene=${scene} shown=${params.open} name=${count(data.entities.length, "name")}
     line=${(row, index, lines) => html`<li key=${row.id} class=${`line ${index === lines.at ? "is-cursor" : ""}`}><a class="main" href=${to("map", { open: row.id })}>
       <span class="words">${cut(row.name, 80)}</span><span class="meta"><span>${cut(row.entityType, 30)}</span><span>${count(row.mentions, "memory", "memories")}</span><span>${count(row.facts, "fact")}</span></span></a></li>`}
-    legend=${html`<span class="type type-fact">name</span><span class="type">fact</span><span class="type type-rule">rule</span>${params.project ? html`<span>Names are those of all projects.</span>` : null}`}
-    detail=${html`<${Entity} key=${params.open} id=${params.open} />`} />`;
+    legend=${html`<span class="type type-fact">name</span><span class="type">fact</span><span class="type type-rule">rule</span>`}
+    detail=${html`<${Entity} key=${params.open} id=${params.open} project=${params.project} />`} />`;
 }
 
 // What is known of an entity, and its memories.
-function Entity({ id }) {
+function Entity({ id, project }) {
   const heading = useFocus();
-  const load = useLoad(id, (signal) => api("knowledge.expand", { entity: id, maxTokens: 10_000 }, { signal }));
+  const load = useLoad(id, (signal) => api("knowledge.expand", { entity: id, project: project || undefined, maxTokens: 10_000 }, { signal }));
   const { data } = load;
   const fact = (one) => html`<li><a href=${to(["memory", one.memoryId])}>${cut(one.content, 300)}</a></li>`;
   const connection = (one) => {
