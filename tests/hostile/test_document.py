@@ -115,6 +115,7 @@ def configuration() -> dict[str, Any]:
             "stateful": {"max-steps": 8},
         },
         "suppress-health-check": ["all"],
+        "max-stream-events": 1,  # else a stream, which does not end, is read for ten seconds each time
         "output": {"sanitization": {"enabled": False}},
     }
 
