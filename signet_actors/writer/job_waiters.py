@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from signet_actors.domain.jobs import SECOND_VECTOR, PoisonJobs
+from signet_actors.domain.jobs import JOB_KINDS, SECOND_VECTOR, PoisonJobs
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.protocol.pipeline import JobsReady, WatchJobs
 from signet_actors.protocol.writer import WriterCommand
@@ -23,8 +23,9 @@ from signet_actors.store.command_context import QueueChanges
 from signet_actors.store.engine import Reads
 from signet_actors.writer.commands.leases import next_due, ready_kinds
 
-MAX_WAITERS: Final = 8
-"""One per worker process, and some of earlier incarnations; beyond it the oldest waiter is released."""
+MAX_WAITERS: Final = 4 * (len(JOB_KINDS) + 1)
+"""Two processes wait for each kind and for second vectors, and some waiters are of earlier incarnations of them. Beyond
+it the oldest is released; it asks again at once, so fewer would make the processes release each other for ever."""
 LONGEST_WAIT_MS: Final = 60_000
 _REPLY_MARGIN_NS: Final = 250_000_000
 _MS: Final = 1_000_000

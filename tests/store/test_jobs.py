@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from signet_actors.config.pipeline_schema import RepairConfig
 from signet_actors.config.schema import EMBEDDED_DIMENSIONS, EMBEDDED_MODEL, Config, EmbeddingConfig
-from signet_actors.domain.jobs import JOB_KINDS, MAX_DELAY_MS
+from signet_actors.domain.jobs import JOB_KINDS, MAX_DELAY_MS, SECOND_VECTOR
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode
 from signet_actors.features.diagnostics.api import MeasureHealth
@@ -730,6 +730,14 @@ def test_the_number_of_waiters_is_limited_and_the_oldest_is_released(scripted: S
     handed(scripted, note("a text", "note"))
     assert doubled.answer == JobsReady(("extract",))
     assert asks[MAX_WAITERS].answers == [], "one answer is enough for both"
+
+
+def test_two_processes_that_wait_for_every_kind_do_not_release_each_other(scripted: ScriptedWriter) -> None:
+    kinds = [*(kind.name for kind in JOB_KINDS), SECOND_VECTOR]
+    asks = [
+        watching(scripted, kind, message_id=f"{name} {kind}") for name in ("extractor", "quarantine") for kind in kinds
+    ]
+    assert [asked.answers for asked in asks] == [[]] * len(asks)
 
 
 def test_a_full_disk_notifies_no_waiter_and_a_stop_releases_all(scripted: ScriptedWriter) -> None:
