@@ -78,7 +78,7 @@ from signet_actors.gateway.server.asgi_extensions import (
 )
 from signet_actors.gateway.server.load_shedding import LARGE_BODY_BYTES
 from signet_actors.gateway.state import GatewayState
-from signet_actors.operations.headers import TRACE_HEADER
+from signet_actors.operations.headers import EVENT_STREAM, TRACE_HEADER
 from signet_actors.operations.operation import Effect, Operation
 from signet_actors.operations.page import INDEX
 from signet_actors.operations.request_reader import query_warnings
@@ -304,6 +304,8 @@ class Application:
         # The requests of its tools decide for themselves whether they change anything.
         context.observes = (operation.performs or not operation.has_effect) and is_observed(headers)
         await self._check_operation(operation, context)
+        if EVENT_STREAM in operation.media_types and scope["http_version"] == "1.0":
+            raise InvalidRequest("A stream of events needs HTTP/1.1")  # it has no length, and 1.0 knows no chunks
         raw = await read_body(receive, state.config.gateway.max_body_bytes) if has_body(headers) else b""
         is_disconnected = context.is_disconnected
         if is_disconnected is not None:

@@ -39,6 +39,20 @@ def daemon() -> Iterator[LiveDaemon]:
         yield daemon
 
 
+def test_a_client_of_http_1_0_gets_responses_with_a_length_and_no_stream(daemon: LiveDaemon) -> None:
+    statuses = {}
+    for path in ("/api/logs", "/api/logs/stream", "/api/changes"):
+        with socket.create_connection(("127.0.0.1", daemon.port), timeout=20) as client:
+            client.sendall(f"GET {path} HTTP/1.0\r\nHost: 127.0.0.1:{daemon.port}\r\n\r\n".encode())
+            reply = b"".join(iter(lambda client=client: client.recv(65536), b""))
+        head, _, body = reply.partition(b"\r\n\r\n")
+        assert b"transfer-encoding" not in head.lower()
+        assert f"content-length: {len(body)}".encode() in head.lower()
+        statuses[path] = (head.split()[1], json.loads(body).get("error"))
+    refused = (b"400", "A stream of events needs HTTP/1.1")
+    assert statuses == {"/api/logs": (b"200", None), "/api/logs/stream": refused, "/api/changes": refused}
+
+
 class Stream:
     """A client of a stream of events."""
 
