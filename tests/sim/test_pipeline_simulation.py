@@ -27,6 +27,8 @@ from tests.sim.seeds import Run, play, story
 
 FIRST = int(os.environ.get("SIGNET_SIM_FIRST", "1"))
 SEEDS = int(os.environ.get("SIGNET_SIM_PIPELINE_SEEDS", "30"))
+JOBS = 1 if SEEDS < 100 else os.cpu_count() or 1
+"""A process more takes as long to start as many seeds."""
 
 
 def told(run: Run) -> str:
@@ -37,7 +39,7 @@ def told(run: Run) -> str:
 @pytest.mark.timeout(7200)
 def test_no_seed_of_the_pipeline_violates_a_guarantee() -> None:
     seen: Counter[str] = Counter()
-    for one in play(range(FIRST, FIRST + SEEDS), simulate, "tests.sim.pipeline", os.cpu_count() or 1):
+    for one in play(range(FIRST, FIRST + SEEDS), simulate, "tests.sim.pipeline", JOBS):
         assert not one.story, one.story
         seen += one.seen
     for kind in ("remembered", "job completed", "created", "updated", "given back", "tried again", "unknown"):
