@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
-from tests.support.web_page import NARROW, Visitor
+from tests.support.web_page import NARROW, WIDE, Visitor
 
 pytestmark = [pytest.mark.browser, pytest.mark.system]
 
@@ -121,6 +121,10 @@ def test_the_list_has_what_is_in_view_while_the_map_is_moved_and_enlarged_by_key
     expect(in_view(visitor)).to_have_text(f"0 of {MEMORIES} memories in view")
     visitor.press("0")
     expect(in_view(visitor)).to_have_text(f"{MEMORIES} of {MEMORIES} memories in view")
+    visitor.page.set_viewport_size(NARROW)
+    visitor.page.wait_for_timeout(500)  # as long as a drawing that is no longer whole would take to say so
+    expect(in_view(visitor)).to_have_text(f"{MEMORIES} of {MEMORIES} memories in view")
+    visitor.page.set_viewport_size(WIDE)
     box = visitor.page.locator("canvas").bounding_box()
     visitor.page.mouse.move(box["x"] + 5, box["y"] + 5)
     visitor.page.mouse.wheel(0, -2000)

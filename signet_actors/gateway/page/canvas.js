@@ -117,9 +117,10 @@ function plotIn(frame, given) {
   }
 
   function resize() {
+    const before = fit;
     [width, height] = [frame.clientWidth, frame.clientHeight];
     fit = Math.min(width, height) / (2 * EXTENT);
-    view.scale ||= fit;
+    view = { ...view, scale: before ? (view.scale * fit) / before : fit };
     paint();
   }
 
