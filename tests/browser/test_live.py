@@ -51,7 +51,7 @@ def test_a_list_does_not_move_under_a_reader_who_has_selected_something(visit: V
     daemon.api.remember("The stoat crossed the yard")
     expect(visitor.page.get_by_role("button", name="Something was stored")).to_be_visible()
     assert first.inner_text().split("\n")[0] == before.split("\n")[0]
-    visitor.page.get_by_role("button", name="Something was stored").click()
+    visitor.page.get_by_role("button", name="Something was stored").press("Enter")
     expect(first).to_contain_text("stoat")
 
 
@@ -83,7 +83,7 @@ def test_a_stream_that_is_refused_is_said_once_and_asked_for_later_and_later(vis
     told = visitor.page.locator(".notice")
     expect(told).to_contain_text("do not appear by themselves")
     assert len(refused) == 1
-    told.get_by_role("button", name="Close").click()
+    told.get_by_role("button", name="Close").press("Enter")
     visitor.pass_s(7)
     assert len(refused) == 2, "six seconds later"
     visitor.pass_s(7)

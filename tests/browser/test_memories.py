@@ -85,8 +85,8 @@ def test_an_edit_of_a_memory_that_was_changed_meanwhile_loses_neither_text(visit
     expect(editor).to_contain_text("It was changed meanwhile")
     expect(editor.locator("ins")).to_contain_text("green")
     assert daemon.api.memory(memory)["content"] == "The lighthouse has a green lamp"
-    editor.get_by_role("button", name="Keep mine").click()
-    editor.get_by_role("button", name="Save").click()
+    editor.get_by_role("button", name="Keep mine").press("Enter")
+    editor.get_by_role("button", name="Save").press("Enter")
     expect(notice(visitor)).to_contain_text("Saved.")
     assert daemon.api.memory(memory)["content"] == "The lighthouse has a red lamp and a horn"
 
@@ -114,7 +114,7 @@ def test_a_memory_that_was_forgotten_before_is_found_and_recovered(visit: Visit,
     memory = daemon.api.remember("The otter sleeps at noon", project="/otters")["id"]
     daemon.api.request("DELETE", f"/api/memory/{memory}", {"reason": "r"})
     visitor = visit("#/memories?project=/otters&q=when+does+the+otter+sleep")
-    visitor.page.get_by_role("button", name="Show what is forgotten").click()
+    visitor.page.get_by_role("button", name="Show what is forgotten").press("Enter")
     expect(lines(visitor)).to_contain_text("recoverable until")
     visitor.press("r")
     expect(notice(visitor)).to_contain_text("Recovered")
@@ -143,7 +143,7 @@ def test_pins_and_tags_are_set_and_taken_back(visit: Visit, daemon: LiveDaemon) 
 def test_an_empty_list_says_how_many_are_outside_of_the_scope(visit: Visit) -> None:
     visitor = visit("#/memories?project=/empty")
     expect(visitor.page.locator(".empty")).to_contain_text("are outside of this project")
-    visitor.page.get_by_role("button", name="Show", exact=True).click()
+    visitor.page.get_by_role("button", name="Show", exact=True).press("Enter")
     expect(lines(visitor)).not_to_have_count(0)
 
 
@@ -247,10 +247,10 @@ def test_a_chip_counts_what_it_leaves_under_the_other_conditions(visit: Visit, d
     expect(chips.get_by_role("button", name="Forgotten 2")).to_be_visible()
     visitor.press("u")
     expect(chips.get_by_role("button", name="Forgotten 1")).to_be_visible()
-    chips.get_by_role("button", name="rule 1").click()
+    chips.get_by_role("button", name="rule 1").press("Enter")
     expect(lines(visitor)).to_have_count(1)
     expect(chips.get_by_role("button", name="fact 1")).to_be_visible()
-    chips.get_by_role("button", name="Forgotten 1").click()
+    chips.get_by_role("button", name="Forgotten 1").press("Enter")
     expect(lines(visitor)).to_have_count(1)
     expect(lines(visitor)).to_contain_text("Field 9")
 

@@ -203,7 +203,7 @@ def test_a_tour_of_all_screens_changes_nothing(browser: Any) -> None:
             visitor.press("j", "Enter")
             visitor.settle()
         visitor.open(f"#/session/{SESSION}/1")
-        visitor.page.get_by_role("button", name="What would it be given today?").first.click()
+        visitor.page.get_by_role("button", name="What would it be given today?").first.press("Enter")
         expect(visitor.page.locator(".told")).to_contain_text("Today it would be given")
         assert visitor.close() == []
         assert daemon.stop() == 0
