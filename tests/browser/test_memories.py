@@ -292,6 +292,52 @@ def test_memories_move_to_another_project_and_back(visit: Visit, daemon: LiveDae
     visitor.press("m", "Delete", "Enter")
     expect(notice(visitor)).to_contain_text("to no project")
     assert daemon.api.memory(first)["project"] is None
-    visitor.press("Escape", "u")
+    visitor.press("Escape")
+    expect(visitor.page.locator("#project:focus")).to_have_count(0)
+    visitor.press("u")
     expect(notice(visitor)).to_contain_text("As it was before")
     assert daemon.api.memory(first)["project"] == "/mill"
+
+
+def test_a_memory_stays_where_it_is_when_the_field_of_its_project_is_left(visit: Visit, daemon: LiveDaemon) -> None:
+    memory = daemon.api.remember("The weir opens in April", project="/weir", tags=["river"])["id"]
+    for left in ("Tab", "Escape"):
+        visitor = visit(f"#/memory/{memory}")
+        expect(visitor.page.locator("#project")).to_have_value("/weir")
+        visitor.press("m", "Delete")
+        visitor.page.keyboard.type("/ty")
+        visitor.press(left)
+        expect(visitor.page.locator("#project:focus")).to_have_count(0)
+    visitor = visit(f"#/memory/{memory}")
+    tags = visitor.page.get_by_label("Tags", exact=True)
+    tags.fill("half")
+    tags.press("Escape")
+    expect(tags).to_have_count(0)
+    visitor.settle()
+    kept = daemon.api.memory(memory)
+    assert (kept["project"], kept["tags"], kept["version"]) == ("/weir", "river", 1)
+
+
+def test_a_tag_is_added_to_those_that_an_agent_has_set_meanwhile(visit: Visit, daemon: LiveDaemon) -> None:
+    memory = daemon.api.remember("The sluice leaks a little", project="/sluice", tags=["water"])["id"]
+    visitor = visit("#/memories?project=/sluice")
+    expect(lines(visitor)).to_have_count(1)
+    visitor.press("t")
+    expect(visitor.page.get_by_label("Add tags to 1 memory")).to_be_focused()
+    daemon.api.request("PATCH", f"/api/memory/{memory}", {"tags": ["water", "urgent"], "reason": "r"}).ok()
+    visitor.page.keyboard.type("mine")
+    visitor.press("Enter")
+    expect(notice(visitor)).to_contain_text("Tagged")
+    assert set(daemon.api.memory(memory)["tags"].split(",")) == {"water", "urgent", "mine"}
+    visitor.press("u")
+    expect(notice(visitor)).to_contain_text("As it was before")
+    assert set(daemon.api.memory(memory)["tags"].split(",")) == {"water", "urgent"}
+
+
+def test_the_change_of_a_very_long_memory_is_shown_soon(visit: Visit, daemon: LiveDaemon) -> None:
+    text = " ".join(f"step{number}" for number in range(25_000))
+    memory = daemon.api.remember("A short text at first", project="/long")["id"]
+    for last in ("one", "two"):
+        daemon.api.request("PATCH", f"/api/memory/{memory}", {"content": f"{text} {last}", "reason": "r"}).ok()
+    visitor = visit(f"#/memory/{memory}")
+    expect(visitor.page.locator("main ins").first).to_have_text("two", timeout=5_000)

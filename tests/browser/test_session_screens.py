@@ -84,7 +84,7 @@ def test_a_memory_that_was_expected_is_named_and_its_fate_is_told(visit: Visit, 
     told = prompt(visitor, 3).locator(".why-not")
     expect(told.get_by_role("button").first).to_contain_text("Never log access tokens")
     told.get_by_role("button").first.press("Enter")
-    expect(told).to_contain_text("Then it was left out: the session already had it.")
+    expect(told).to_contain_text("At that time it was left out: the session already had it.")
     expect(told).to_contain_text("Today it would be")
     expect(told).to_contain_text("It has")
     box = prompt(visitor, 2).locator(".why-not input")
@@ -92,7 +92,7 @@ def test_a_memory_that_was_expected_is_named_and_its_fate_is_told(visit: Visit, 
     box.press("Enter")
     second = prompt(visitor, 2).locator(".why-not")
     second.get_by_role("button").first.press("Enter")
-    expect(second).to_contain_text("Then it did not exist.")
+    expect(second).to_contain_text("At that time it did not exist.")
 
 
 def test_what_a_prompt_would_be_given_today_is_compared_with_what_it_was_given(browser: Any) -> None:
@@ -127,7 +127,7 @@ def test_each_line_says_why_it_was_given(visit: Visit) -> None:
     visitor.settle()
     visitor.page.locator("aside.given").get_by_role("button", name="Why was it given?").first.click()
     told = visitor.page.locator("aside.given li .told").first
-    expect(told).to_contain_text("Then it was given.")
+    expect(told).to_contain_text("At that time it was given.")
     expect(told).to_contain_text("Today it would be")
 
 
@@ -140,7 +140,7 @@ def test_a_line_keeps_the_words_that_it_had_when_it_was_given(browser: Any) -> N
         visitor.open(f"#/session/{SESSION}/1")
         given = prompt(visitor, 1).locator(".given > ul li")
         expect(given.locator("a").first).to_have_text("The heating runs on channel 11")
-        given.get_by_text("Changed since").click()
+        given.get_by_text("These were its words then").click()
         expect(given.locator("del")).to_have_text("11")
         expect(given.locator("ins")).to_have_text("12")
         own.api.request("DELETE", f"/api/memory/{memory}", {"reason": "r"}).ok()

@@ -27,15 +27,15 @@ async function modify(patches) {
   return reply;
 }
 
-// Applies `patchOf(row)` to each row, and offers to take it back with `backOf(row)`.
+// Applies `patchOf(row)` to each row, and offers to take it back with `backOf(row, result)`.
 async function change(rows, told, patchOf, backOf, done) {
   if (!rows.length) return;
   await attempt(async () => {
     const reply = await modify(rows.slice(0, MOST).map((row) => ({ id: row.id, ...patchOf(row) })));
-    const changed = rows.filter((_, at) => reply.results[at]?.status === "updated");
+    const changed = reply.results.map((result, at) => [rows[at], result]).filter(([, result]) => result.status === "updated");
     if (changed.length) {
-      offerUndo(told(changed), async () => {
-        await modify(changed.map((row) => ({ id: row.id, ...backOf(row) })));
+      offerUndo(told(changed.map(([row]) => row)), async () => {
+        await modify(changed.map(([row, result]) => ({ id: row.id, ...backOf(row, result) })));
         done();
         return "As it was before.";
       });
@@ -49,10 +49,14 @@ export function pin(rows, done) {
   return change(rows, (changed) => `${pinned ? "Pinned" : "Unpinned"} ${named(changed)}.`, () => ({ pinned }), (row) => ({ pinned: Boolean(row.pinned) }), done);
 }
 
-// `tags`: what they all get beside their own, or with `instead` in their place.
+// `tags`: what they all get beside those that they have now, or with `instead` in the place of those that the row shows.
 export function tag(rows, tags, done, { instead = false } = {}) {
-  const patchOf = (row) => ({ tags: instead ? tags : [...new Set([...tagsOf(row.tags), ...tags])] });
-  return change(rows, (changed) => `Tagged ${named(changed)}.`, patchOf, (row) => ({ tags: tagsOf(row.tags) }), done);
+  return attempt(async () => {
+    const now = instead ? rows : [];
+    if (!instead) for (const { id } of rows.slice(0, MOST)) now.push(await api("memories.get", { id }));
+    const patchOf = (row) => ({ tags: instead ? tags : [...new Set([...tagsOf(row.tags), ...tags])], if_version: row.version });
+    await change(now, (changed) => `Tagged ${named(changed)}.`, patchOf, (row, result) => ({ tags: tagsOf(row.tags), if_version: result.newVersion }), done);
+  });
 }
 
 // `project`: a path, or "" for none.

@@ -29,9 +29,14 @@ export function diff(before, after) {
     if (last?.[0] === kind) last[1] += text;
     else parts.push([kind, text]);
   };
-  while (a.length && a[0] === b[0]) add("same", (b.shift(), a.shift()));
-  const end = [];
-  while (a.length && a.at(-1) === b.at(-1)) end.unshift((b.pop(), a.pop()));
+  let first = 0;
+  while (first < a.length && a[first] === b[first]) first += 1;
+  let last = 0;
+  while (last < Math.min(a.length, b.length) - first && a.at(-1 - last) === b.at(-1 - last)) last += 1;
+  if (first) add("same", a.splice(0, first).join(""));
+  b.splice(0, first);
+  const end = a.splice(a.length - last).join("");
+  b.splice(b.length - last);
   const follow = common(a, b);
   let [i, j] = [0, 0];
   while (i < a.length || j < b.length) {
@@ -39,6 +44,6 @@ export function diff(before, after) {
     else if (i < a.length && (!follow || j === b.length || follow(i + 1, j) >= follow(i, j + 1))) add("out", a[i++]);
     else add("in", b[j++]);
   }
-  if (end.length) add("same", end.join(""));
+  if (end) add("same", end);
   return parts;
 }

@@ -35,7 +35,7 @@ export function Filters({ params, at }) {
     <button class="chip" aria-pressed=${Boolean(params.pinned)} onClick=${() => set({ pinned: params.pinned ? "" : "1" })}>▲ pinned${number(load.data?.pinned)}</button>
     <button class="chip" aria-pressed=${Boolean(deleted)} onClick=${() => set({ deleted: deleted ? "" : "1", q: "" })}>Forgotten${number(load.data?.forgotten)}</button>
     <button class="chip" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>More${more.length ? ` (${more.length})` : ""}</button>
-    ${active.length ? html`<button class="plain" onClick=${() => set(Object.fromEntries(NAMES.map((name) => [name, ""])))}>Drop all</button>` : null}
+    ${active.length ? html`<button class="plain" onClick=${() => set(Object.fromEntries(NAMES.map((name) => [name, ""])))}>Clear the filters</button>` : null}
     ${isOpen ? html`<div class="more-filters">
       <div role="group" aria-label="Tags">${[...tags].filter(([name]) => name).slice(0, TAGS_SHOWN).map(([name, found]) => chip("tags", name, found, "tag"))}</div>
       <label>Said by<select value=${who || ""} onChange=${(event) => set({ who: event.target.value })}><option value="">anybody</option>

@@ -7,7 +7,7 @@ import { useLoad } from "./load.js";
 import { say } from "./notice.js";
 import { Command, Diff, MemoryLine, Placeholder, Project, Reading, Relevance, TYPES, Time, Type, useFocus } from "./parts.js";
 import { setParams, to } from "./route.js";
-import { because, cut, fate, shortId, tagsOf, visible } from "./words.js";
+import { because, count, cut, fate, shortId, tagsOf, visible } from "./words.js";
 
 const EVENTS = 200;
 
@@ -81,16 +81,24 @@ function Facts({ memory, gone, done }) {
     const tags = event.target.value.split(",").map((one) => one.trim()).filter(Boolean);
     if (tags.join() !== tagsOf(memory.tags).join()) tag([memory], tags, done, { instead: true });
   };
+  const put = (value) => (event) => {
+    event.target.value = value || "";
+  };
+  const restore = (value) => (event) => event.key === "Escape" && put(value)(event);
+  const moveOnEnter = (event) => {
+    if (event.key === "Escape") put(memory.project)(event);
+    else if (event.key === "Enter" && event.target.value.trim() !== (memory.project || "")) move([memory], event.target.value.trim(), done);
+  };
   const types = TYPES.includes(memory.type) ? TYPES : [memory.type, ...TYPES];
   return html`<dl class="facts">
     <dt>Type</dt><dd>${gone ? html`<${Type} type=${memory.type} />` : html`<select aria-label="Type" value=${memory.type}
       onChange=${(event) => retype(memory, event.target.value, done)}>${types.map((type) => html`<option value=${type}>${cut(type, 40)}</option>`)}</select>`}</dd>
-    <dt>Tags</dt><dd>${gone ? cut(memory.tags || "none", 200) : html`<input aria-label="Tags" value=${memory.tags || ""} placeholder="none" autocomplete="off" onChange=${setTags} />`}</dd>
+    <dt>Tags</dt><dd>${gone ? cut(memory.tags || "none", 200) : html`<input aria-label="Tags" value=${memory.tags || ""} placeholder="none" autocomplete="off" onKeyDown=${restore(memory.tags)} onChange=${setTags} />`}</dd>
     <dt>Project</dt><dd>${gone ? html`<${Project} project=${memory.project} />` : html`<input id="project" aria-label="Project" value=${memory.project || ""} placeholder="none" autocomplete="off"
-      onChange=${(event) => move([memory], event.target.value.trim(), done)} />`}</dd>
+      title="Enter moves it" onKeyDown=${moveOnEnter} onBlur=${put(memory.project)} />`}</dd>
     <dt>Said by</dt><dd>${cut(memory.who || "unknown", 80)}</dd>
     <dt>Remembered</dt><dd><${Time} at=${memory.created_at} /></dd>
-    <dt>Searches</dt><dd>${memory.access_count ? html`found it ${memory.access_count}×, last <${Time} at=${memory.last_accessed} />` : "have not found it yet"}</dd>
+    <dt>Used</dt><dd>${memory.access_count ? html`${count(memory.access_count, "time")} by agents' searches, last <${Time} at=${memory.last_accessed} />` : "not yet by an agent's search"}</dd>
     <dt>Id</dt><dd><code>${memory.id}</code></dd>
     ${memory.session_id ? html`<dt>Session</dt><dd><a href=${to(["session", memory.session_id])}><code>${cut(memory.session_id, 60)}</code></a></dd>` : null}
     ${memory.source_path ? html`<dt>File</dt><dd><code>${cut(memory.source_path, 120)}</code></dd>` : null}

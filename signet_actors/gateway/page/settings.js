@@ -59,7 +59,7 @@ export function Settings() {
         : html`<p class="meta">${reply?.valid ? "Nothing: every key has its default." : ""}</p>`}
       <h2>Agents' programs</h2>
       ${load.data.harnesses.length ? html`<ul>${load.data.harnesses.map((one) => html`<li key=${one.id}>${cut(one.name, 60)} <span class="meta">${one.lastSeen ? html`<span>last heard <${Time} at=${one.lastSeen} /> ago</span>` : html`<span>not heard since the daemon started</span>`}</span></li>`)}</ul>`
-        : html`<p class="meta">None is connected: <${Command} text="signet setup" /></p>`}
+        : html`<p class="meta">None was connected with this command: <${Command} text="signet setup" /></p>`}
       <p class="meta">Models and where they run: <${Command} text="signet providers" /></p>
     </section>
   </div>`;

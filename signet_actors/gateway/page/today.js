@@ -82,8 +82,8 @@ function Day({ searches, isCut, pipeline }) {
     <p class="big">${prompts.length}${isCut ? "+" : ""} <span class="meta">${prompts.length === 1 ? "prompt" : "prompts"}</span></p>
     <svg class="spark" viewBox="0 0 96 24" preserveAspectRatio="none" role="img" aria-label=${`Prompts by hour, at most ${most}`}>${hours.map((number, hour) =>
       html`<rect key=${hour} x=${(23 - hour) * 4} width="3" y=${24 - (22 * number) / most - 1} height=${(22 * number) / most + 1} />`)}</svg>
-    <dl class="facts"><dt>Given memories</dt><dd>${share(given)}</dd><dt>Nothing new fits</dt><dd>${share(prompts.length - given - skipped)}</dd><dt>Not asked</dt><dd>${share(skipped)}</dd>
-      <dt>Context</dt><dd>${count(characters, "character")}, about ${count(Math.round(characters / TOKEN_CHARS), "token")}</dd>
+    <dl class="facts"><dt>Given memories</dt><dd>${share(given)}</dd><dt>Nothing fits, or nothing new</dt><dd>${share(prompts.length - given - skipped)}</dd><dt>Skipped</dt><dd>${share(skipped)}</dd>
+      <dt>Given in all</dt><dd>${count(characters, "character")}, about ${count(Math.round(characters / TOKEN_CHARS), "token")}</dd>
       <dt>Model calls</dt><dd>${count(pipeline.usageToday.reduce((sum, one) => sum + one.calls, 0), "call")}${cost ? `, $${cost.toFixed(2)}` : ""}</dd></dl></section>`;
 }
 

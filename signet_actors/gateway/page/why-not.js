@@ -11,7 +11,7 @@ const ID = /^[0-9a-f-]{6,36}$/i;
 async function candidates(text) {
   if (ID.test(text)) return (await api("memories.find_by_prefix", { prefix: text.toLowerCase(), limit: 5 })).memories;
   const reply = await api("memories.recall", { query: text, limit: 5, answering: true, min_relevance: 0 });
-  return reply.results;
+  return reply.results.filter((one) => one.source !== "transcript");
 }
 
 function inWords({ given, outcome, why }) {
@@ -20,9 +20,9 @@ function inWords({ given, outcome, why }) {
 
 function then(search, memory) {
   const kept = search.memories.find((one) => one.id === memory.id);
-  if (kept) return `Then it was ${inWords(kept)}.`;
-  if (memory.created_at > search.at) return "Then it did not exist.";
-  return "Then it was not among the best that were considered.";
+  if (kept) return `At that time it was ${inWords(kept)}.`;
+  if (memory.created_at > search.at) return "At that time it did not exist.";
+  return "At that time it was not considered: the search of the prompt did not find it.";
 }
 
 function rehearse(search, text, before, fields) {
@@ -40,19 +40,20 @@ export function Now({ search, text, before }) {
   const was = new Set(search.memories.filter((memory) => memory.given).map((memory) => memory.id));
   const given = rows.filter((memory) => memory.given);
   const gone = search.memories.filter((memory) => memory.given && !given.some((one) => one.id === memory.id));
-  return html`<div class="told" role="status"><p><b>Today it would be given ${given.length ? count(given.length, "memory", "memories") : "nothing"}${!gone.length && given.every((one) => was.has(one.id)) ? ", the same" : ""}.</b></p>
+  return html`<div class="told" role="status"><p><b>Today it would be given ${given.length ? count(given.length, "memory", "memories") : "nothing"}${!gone.length && given.every((one) => was.has(one.id)) ? ", the same as then" : ""}.</b></p>
     <ul>${given.map((memory) => html`<li key=${memory.id}>${was.has(memory.id) ? "" : "+ "}${cut(memory.content || "", 160)} <${Relevance} value=${memory.relevance} /></li>`)}
       ${gone.map((memory) => html`<li key=${memory.id}>− ${memory.forgotten ? "a memory that is forgotten" : cut(memory.content || "", 160)}: ${rows.find((one) => one.id === memory.id)?.why || "it is not found any more"}</li>`)}</ul></div>`;
 }
 
 async function explained(search, text, before, memory) {
   const reply = await rehearse(search, text, before, { explainId: memory.id });
-  return { memory, then: then(search, memory), explained: reply.explained };
+  const kept = search.memories.find((one) => one.id === memory.id);
+  return { memory, words: kept?.contentThen, then: then(search, memory), explained: reply.explained };
 }
 
 function Told({ told }) {
   const { explained: now } = told;
-  return html`<div class="told" role="status"><p><b>${cut(told.memory.content, 160)}</b></p><p>${told.then}</p>
+  return html`<div class="told" role="status"><p><b>${cut(told.words || told.memory.content, 160)}</b>${told.words ? html` <span class="meta">in its words of then</span>` : null}</p><p>${told.then}</p>
     ${now ? html`<p>Today it would be ${inWords(now)}. ${now.explanation ? html`<${Relevance} value=${now.explanation.relevance} />` : null}</p>
       ${now.explanation ? html`<ul>${because(now.explanation, "prompt").map((line) => html`<li>${line}</li>`)}</ul>` : null}` : null}</div>`;
 }
