@@ -132,6 +132,14 @@ def test_the_list_has_what_is_in_view_while_the_map_is_moved_and_enlarged_by_key
     expect(in_view(visitor)).not_to_have_text(f"{MEMORIES} of {MEMORIES} memories in view")
 
 
+def test_a_map_that_is_enlarged_by_keys_keeps_something_in_view(visit: Visit) -> None:
+    visitor = opened(visit)
+    expect(in_view(visitor)).to_contain_text(f"{MEMORIES} of {MEMORIES}")
+    visitor.press(*["+"] * 8)
+    expect(in_view(visitor)).not_to_contain_text(f"{MEMORIES} of")
+    expect(lines(visitor).first).to_be_visible()
+
+
 @pytest.mark.parametrize("how", ["shift", "key"])
 def test_a_lasso_selects_the_points_within_it_and_no_others(visit: Visit, daemon: LiveDaemon, how: str) -> None:
     visitor = opened(visit)

@@ -93,6 +93,12 @@ def test_a_memory_that_was_expected_is_named_and_its_fate_is_told(visit: Visit, 
     second = prompt(visitor, 2).locator(".why-not")
     second.get_by_role("button").first.press("Enter")
     expect(second).to_contain_text("At that time it did not exist.")
+    box.fill("never log access tokens")
+    box.press("Enter")
+    second.get_by_role("button", name="Never log access tokens").press("Enter")
+    expect(second).to_contain_text("The session was given it at its start.")
+    second.get_by_role("button", name="Close").press("Enter")
+    expect(second.locator(".told")).to_have_count(0)
 
 
 def test_what_a_prompt_would_be_given_today_is_compared_with_what_it_was_given(browser: Any) -> None:

@@ -23,9 +23,17 @@ function plotIn(frame, given) {
 
   const place = ({ x, y }) => [(x - view.x) * view.scale + width / 2, (y - view.y) * view.scale + height / 2];
   const where = (holds) => given.current.scene.points.filter((point) => holds(...place(point)));
-  const nearest = (atX, atY) => {
+  const inside = () => where((x, y) => x >= 0 && y >= 0 && x <= width && y <= height);
+  const nearest = (points, atX, atY) => {
     const away = (point) => Math.hypot(place(point)[0] - atX, place(point)[1] - atY);
-    return where((x, y) => Math.hypot(x - atX, y - atY) < NEAR_PX).sort((one, other) => away(one) - away(other))[0];
+    return points.sort((one, other) => away(one) - away(other))[0];
+  };
+  const under = (atX, atY) => nearest(where((x, y) => Math.hypot(x - atX, y - atY) < NEAR_PX), atX, atY);
+  // What stays where it is when the map is enlarged by a key: of what is selected, or else of all, that which is nearest to the middle.
+  const kept = () => {
+    const chosen = inside().filter((point) => given.current.marked.has(point.id));
+    const point = nearest(chosen.length ? chosen : inside(), width / 2, height / 2);
+    return point ? place(point) : [width / 2, height / 2];
   };
   const colour = (name) => {
     canvas.style.color = `var(--${name})`;
@@ -35,7 +43,7 @@ function plotIn(frame, given) {
   function paint() {
     const { scene, marked, seen } = given.current;
     const grow = Math.min(3, Math.max(1, Math.sqrt(view.scale / fit)));
-    const inView = where((x, y) => x >= 0 && y >= 0 && x <= width && y <= height);
+    const inView = inside();
     const circles = (points, margin) => {
       ink.beginPath();
       for (const point of points) {
@@ -81,7 +89,7 @@ function plotIn(frame, given) {
 
   const whole = () => turn({ x: 0, y: 0, scale: fit });
   const move = (right, down) => turn({ ...view, x: view.x + right / view.scale, y: view.y + down / view.scale });
-  const zoom = (factor, atX = width / 2, atY = height / 2) => {
+  const zoom = (factor, [atX, atY] = kept()) => {
     const scale = Math.max(fit / 4, Math.min(fit * 200, view.scale * factor));
     const apart = 1 / view.scale - 1 / scale;
     turn({ x: view.x + (atX - width / 2) * apart, y: view.y + (atY - height / 2) * apart, scale });
@@ -92,7 +100,7 @@ function plotIn(frame, given) {
     if (type === "pointerdown") {
       frame.setPointerCapture(pointerId);
       drag = { x, y, far: 0, path: lassoed && (shiftKey || isLasso) ? [[x, y]] : null };
-    } else if (!drag) frame.title = nearest(x, y)?.title || "";
+    } else if (!drag) frame.title = under(x, y)?.title || "";
     else if (type === "pointermove") {
       drag.far += Math.abs(x - drag.x) + Math.abs(y - drag.y);
       if (!drag.path && drag.far >= CLICK_PX) move(drag.x - x, drag.y - y);
@@ -101,19 +109,19 @@ function plotIn(frame, given) {
       Object.assign(drag, { x, y });
     } else {
       const { path, far } = drag;
-      const under = nearest(x, y);
+      const point = under(x, y);
       drag = null;
       line.setAttribute("points", "");
       ink.resetTransform();
       const area = path && new Path2D(`M${path.join("L")}Z`);
       if (area) lassoed(where((atX, atY) => ink.isPointInPath(area, atX, atY)));
-      else if (far < CLICK_PX && under) picked(under);
+      else if (far < CLICK_PX && point) picked(point);
     }
   }
 
   function wheeled(event) {
     event.preventDefault();
-    zoom(event.deltaY < 0 ? 1.2 : 1 / 1.2, event.offsetX, event.offsetY);
+    zoom(event.deltaY < 0 ? 1.2 : 1 / 1.2, [event.offsetX, event.offsetY]);
   }
 
   function resize() {

@@ -82,8 +82,8 @@ function Entities({ params }) {
   if (!data) return html`<${Reading} load=${load} what="the map" />`;
   if (!data.entities.length) {
     return html`<${Empty}><h2>Nothing${params.project ? ` in ${projectName(params.project)}` : ""} is known by name yet</h2>
-      ${params.project ? html`<p><button onClick=${() => setParams({ project: "" })}>Show all projects</button></p>` : null}<p>People, projects and tools appear here when memories name them: with a language model, or with “structured” of a remember.</p>
-      <p><${Command} text="signet providers" /></p></${Empty}>`;
+      ${params.project ? html`<p><button onClick=${() => setParams({ project: "" })}>Show all projects</button></p>` : null}<p>People, projects and tools appear here when a language model has found them in memories: <${Command} text="signet providers" /></p>
+      <p>All memories are on the other map: <a href=${to(["map", "memories"])}>memories by meaning</a>.</p></${Empty}>`;
   }
   return html`<${View} load=${load} items=${scene.points} scene=${scene} shown=${params.open} name=${count(data.entities.length, "name")}
     line=${(row, index, lines) => html`<li key=${row.id} class=${`line ${index === lines.at ? "is-cursor" : ""}`}><a class="main" href=${to("map", { open: row.id })}>

@@ -61,7 +61,7 @@ export function MemoryDetail({ id, query, filters, isScreen, onChange, onClose }
           <button onClick=${() => forget(rows, done)}>Forget <kbd>f</kbd></button>`}
       <button class="plain" onClick=${() => copyLink(id)}>Copy link</button></div>`}
     <${Facts} memory=${memory} gone=${gone} done=${done} />
-    ${query ? html`<${Why} query=${query} explained=${load.data.explained} />` : null}
+    ${query && !gone ? html`<${Why} query=${query} explained=${load.data.explained} />` : null}
     ${memory.parts?.length > 1 ? html`<details><summary>The whole text, of ${memory.parts.length} parts</summary>
       ${memory.parts.map((part) => html`<p class="text">${visible(part.content ?? "…")}</p>`)}</details>` : null}
     <${Story} ...${load.data} />

@@ -2,7 +2,7 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./preact.js";
 import { to } from "./route.js";
 import { useSetting } from "./settings-store.js";
-import { age, cut, exact, fits, projectName, visible } from "./words.js";
+import { ago, cut, exact, fits, projectName, visible } from "./words.js";
 import { diff } from "./diff.js";
 
 export const TYPES = ["fact", "preference", "decision", "learning", "issue", "rule"];
@@ -19,7 +19,7 @@ export function Time({ at }) {
     return () => clearInterval(timer);
   }, []);
   if (!at) return null;
-  return html`<time dateTime=${at} title=${exact(at)}>${form === "exact" ? exact(at) : age(at)}</time>`;
+  return html`<time dateTime=${at} title=${exact(at)}>${form === "exact" ? exact(at) : ago(at)}</time>`;
 }
 
 // Four steps and two digits: how likely it is that the memory answers.

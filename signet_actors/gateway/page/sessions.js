@@ -77,7 +77,7 @@ export function SessionScreen({ route }) {
     <p class="meta">Beside each prompt: the memories that the agent was given with it, why, and what was left out.</p></header>
     <${Reading} load=${load} what="the session" />
     ${rows.length ? null : html`<${Empty}><p>Nothing is kept of this session: its transcript was erased, or it ended before it was asked anything.</p></${Empty}>`}
-    <ol class="turns">${rows.map((row, index) => html`<${Row} key=${row.search?.id || `turn ${index}`} row=${row} answer=${rows[index + 1]?.turn?.content || ""} before=${rows[index - 1]?.turn?.role === "assistant" ? rows[index - 1].turn.content : undefined} isHere=${row.search?.number === here && here > 0} />`)}</ol>
+    <ol class="turns">${rows.map((row, index) => html`<${Row} key=${row.search?.id || `turn ${index}`} row=${row} earlier=${rows.slice(0, index).flatMap((one) => one.search || [])} answer=${rows[index + 1]?.turn?.content || ""} before=${rows[index - 1]?.turn?.role === "assistant" ? rows[index - 1].turn.content : undefined} isHere=${row.search?.number === here && here > 0} />`)}</ol>
     ${card ? html`<${Card} row=${card} close=${() => setCard(null)} />` : null}</div>`;
 }
 
@@ -95,7 +95,7 @@ function Card({ row, close }) {
     <p class="actions"><button onClick=${close}>Close</button></p></dialog>`;
 }
 
-function Row({ row, answer, before, isHere }) {
+function Row({ row, earlier, answer, before, isHere }) {
   const { turn, search, compacted } = row;
   const text = textOf(row);
   const who = turn ? turn.role : { start: "start of the session", prompt: "user", recall: "search", tool: "search by a tool" }[search.kind];
@@ -103,23 +103,23 @@ function Row({ row, answer, before, isHere }) {
     ${compacted ? html`<p class="compacted">Compacted here: what is given next may repeat.</p>` : null}
     <div class="said"><p class="meta"><span>${who}</span>${search || turn?.at ? html`<${Time} at=${turn?.at || search.at} />` : null}</p>
       ${text ? html`<p class="text">${cut(text, TURN_CHARS)}</p>` : search?.kind === "start" ? null : html`<p class="meta">The text was erased.</p>`}</div>
-    ${search ? html`<${Given} search=${search} text=${text} answer=${answer} before=${before} />` : null}</li>`;
+    ${search ? html`<${Given} search=${search} earlier=${earlier} text=${text} answer=${answer} before=${before} />` : null}</li>`;
 }
 
 // What a prompt was given and what was left out.
-function Given({ search, text, answer, before }) {
+function Given({ search, earlier, text, answer, before }) {
   const given = search.memories.filter((memory) => memory.given);
   const left = search.memories.filter((memory) => !memory.given);
   const reasons = new Map();
   for (const memory of left) reasons.set(memory.why, (reasons.get(memory.why) || 0) + 1);
   const outcome = outcomeOf(search);
-  const asked = search.prompt && search.kind === "prompt" ? { search, text, before } : null;
+  const asked = search.prompt && search.kind === "prompt" ? { search, earlier, text, before } : null;
   const headline = `${outcome.charAt(0).toUpperCase()}${outcome.slice(1)}${search.given ? `; with date and heading ${count(search.characters, "character")}` : ""}`;
   return html`<aside class="given" aria-label="What it was given"><p class="meta"><b>${headline}</b><span>${Math.round(search.ms)} ms</span></p>
     <ul>${given.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} asked=${asked} isUsed=${seemsUsed(memory.contentThen || memory.content || "", search.prompt || "", answer)} />`)}</ul>
     ${left.length ? html`<details><summary>${left.length} left out: ${[...reasons].map(([why, number]) => (reasons.size > 1 ? `${why} (${number})` : why)).join("; ")}</summary>
       <ul>${left.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} asked=${asked} />`)}</ul></details>` : null}
-    ${asked ? html`<${Now} ...${asked} /><${WhyNot} ...${asked} />` : null}</aside>`;
+    ${asked ? html`<${Now} ...${asked} /><${WhyNot} asked=${asked} />` : null}</aside>`;
 }
 
 // In the words that the memory had then.
@@ -128,5 +128,5 @@ function GivenLine({ memory, asked, isUsed }) {
   return html`<li><a href=${to(["memory", memory.id])}>${forgotten ? html`<s>forgotten since</s>` : visible(then ?? content)}</a>
     <span class="meta"><${Relevance} value=${memory.relevance} />${isUsed ? html`<span class="is-ok">✓ seems used</span>` : null}${outcome === "given" ? null : html`<span>${why}</span>`}${changed && !forgotten && !then ? html`<span>changed since, but not its words</span>` : null}</span>
     ${then && !forgotten ? html`<details><summary>These were its words then; it was changed since</summary><${Diff} before=${then} after=${content} /></details>` : null}
-    ${asked && !memory.forgotten ? html`<${Why} ...${asked} memory=${memory} />` : null}</li>`;
+    ${asked && !memory.forgotten ? html`<${Why} asked=${asked} memory=${memory} />` : null}</li>`;
 }

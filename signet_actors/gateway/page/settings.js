@@ -58,7 +58,7 @@ export function Settings() {
         <dd><code>${cut(JSON.stringify(one.value), 200)}</code> <span class="meta">default ${cut(JSON.stringify(one.default), 80)}; ${cut(one.values, 160)}</span><p>${cut(one.meaning, 400)}</p></dd></div>`)}</dl>`
         : html`<p class="meta">${reply?.valid ? "Nothing: every key has its default." : ""}</p>`}
       <h2>Agents' programs</h2>
-      ${load.data.harnesses.length ? html`<ul>${load.data.harnesses.map((one) => html`<li key=${one.id}>${cut(one.name, 60)} <span class="meta">${one.lastSeen ? html`<span>last heard <${Time} at=${one.lastSeen} /> ago</span>` : html`<span>not heard since the daemon started</span>`}</span></li>`)}</ul>`
+      ${load.data.harnesses.length ? html`<ul>${load.data.harnesses.map((one) => html`<li key=${one.id}>${cut(one.name, 60)} <span class="meta">${one.lastSeen ? html`<span>last heard <${Time} at=${one.lastSeen} /></span>` : html`<span>not heard since the daemon started</span>`}</span></li>`)}</ul>`
         : html`<p class="meta">None was connected with this command: <${Command} text="signet setup" /></p>`}
       <p class="meta">Models and where they run: <${Command} text="signet providers" /></p>
     </section>

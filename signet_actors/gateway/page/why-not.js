@@ -18,11 +18,13 @@ function inWords({ given, outcome, why }) {
   return `${given ? "given" : "left out"}${outcome === "given" ? "" : `: ${why}`}`;
 }
 
-function then(search, memory) {
+function then({ search, earlier }, memory) {
   const kept = search.memories.find((one) => one.id === memory.id);
-  if (kept) return `At that time it was ${inWords(kept)}.`;
+  const before = earlier.find((one) => one.memories.some(({ id, given }) => given && id === memory.id));
+  const had = before && !kept?.given ? ` The session was given it ${before.kind === "start" ? "at its start" : `with “${cut(before.prompt || "an earlier prompt", 60)}”`}.` : "";
+  if (kept) return `At that time it was ${inWords(kept)}.${had}`;
   if (memory.created_at > search.at) return "At that time it did not exist.";
-  return "At that time it was not considered: the search of the prompt did not find it.";
+  return `At that time it was not considered: the search of the prompt did not find it.${had}`;
 }
 
 function rehearse(search, text, before, fields) {
@@ -45,27 +47,28 @@ export function Now({ search, text, before }) {
       ${gone.map((memory) => html`<li key=${memory.id}>− ${memory.forgotten ? "a memory that is forgotten" : cut(memory.content || "", 160)}: ${rows.find((one) => one.id === memory.id)?.why || "it is not found any more"}</li>`)}</ul></div>`;
 }
 
-async function explained(search, text, before, memory) {
+async function explained(asked, memory) {
+  const { search, text, before } = asked;
   const reply = await rehearse(search, text, before, { explainId: memory.id });
   const kept = search.memories.find((one) => one.id === memory.id);
-  return { memory, words: kept?.contentThen, then: then(search, memory), explained: reply.explained };
+  return { memory, words: kept?.contentThen, then: then(asked, memory), explained: reply.explained };
 }
 
-function Told({ told }) {
+function Told({ told, close }) {
   const { explained: now } = told;
-  return html`<div class="told" role="status"><p><b>${cut(told.words || told.memory.content, 160)}</b>${told.words ? html` <span class="meta">in its words of then</span>` : null}</p><p>${told.then}</p>
+  return html`<div class="told" role="status"><button type="button" class="plain" aria-label="Close" onClick=${close}>×</button><p><b>${cut(told.words || told.memory.content, 160)}</b>${told.words ? html` <span class="meta">in its words of then</span>` : null}</p><p>${told.then}</p>
     ${now ? html`<p>Today it would be ${inWords(now)}. ${now.explanation ? html`<${Relevance} value=${now.explanation.relevance} />` : null}</p>
       ${now.explanation ? html`<ul>${because(now.explanation, "prompt").map((line) => html`<li>${line}</li>`)}</ul>` : null}` : null}</div>`;
 }
 
 // Why a memory was given, or left out, beside its line.
-export function Why({ search, text, before, memory }) {
+export function Why({ asked, memory }) {
   const [told, setTold] = useState(null);
-  const run = () => attempt(async () => setTold(await explained(search, text, before, memory)));
-  return told ? html`<${Told} told=${told} />` : html`<button class="plain" onClick=${run}>Why was it ${memory.given ? "given" : "left out"}?</button>`;
+  const run = () => attempt(async () => setTold(await explained(asked, memory)));
+  return told ? html`<${Told} told=${told} close=${() => setTold(null)} />` : html`<button class="plain" onClick=${run}>Why was it ${memory.given ? "given" : "left out"}?</button>`;
 }
 
-export function WhyNot({ search, text: asked, before }) {
+export function WhyNot({ asked }) {
   const [found, setFound] = useState(null);
   const [told, setTold] = useState(null);
   const submit = (event) => {
@@ -75,7 +78,7 @@ export function WhyNot({ search, text: asked, before }) {
     if (text) attempt(async () => setFound(await candidates(text)));
   };
   const pick = (memory) => attempt(async () => {
-    setTold(await explained(search, asked, before, memory));
+    setTold(await explained(asked, memory));
     setFound(null);
   });
   return html`<form class="why-not" onSubmit=${submit}>
@@ -83,6 +86,6 @@ export function WhyNot({ search, text: asked, before }) {
       <input name="memory" placeholder="words of the memory, then Enter" autocomplete="off" /></label>
     ${found ? html`<ul>${found.map((memory) => html`<li key=${memory.id}><button type="button" onClick=${() => pick(memory)}>${cut(memory.content, 120)}</button></li>`)}
       ${found.length ? null : html`<li class="meta">No memory has this.</li>`}</ul>` : null}
-    ${told ? html`<${Told} told=${told} />` : null}
+    ${told ? html`<${Told} told=${told} close=${() => setTold(null)} />` : null}
   </form>`;
 }

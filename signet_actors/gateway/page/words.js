@@ -30,6 +30,7 @@ export function age(iso, now = Date.now()) {
   return seconds < 5 && seconds > -5 ? "now" : seconds < 0 ? `in ${span(-seconds)}` : span(seconds);
 }
 
+export const ago = (iso) => (age(iso) === "now" ? "just now" : Date.parse(iso) > Date.now() ? age(iso) : `${age(iso)} ago`);
 export const exact = (iso) => (Number.isNaN(Date.parse(iso)) ? visible(iso) : new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" }));
 export const day = (iso) => new Date(iso).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 export const moment = (iso) => new Date(iso).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
@@ -116,7 +117,6 @@ const SILENT_MS = 7 * 86_400_000;
 export function verdict(health, last, lastGiven) {
   if (health.status !== "healthy") return ["is-bad", "▲ Not everything works", cut(health.detail || health.status, 160)];
   if (!last) return ["", "○ Ready", "No prompt has come yet."];
-  const ago = (at) => (age(at) === "now" ? "just now" : `${age(at)} ago`);
   const proof = lastGiven && lastGiven.id !== last.id ? ` Before it, ${ago(lastGiven.at)}, one was ${outcomeOf(lastGiven)}.` : "";
   const sentence = `The last prompt came ${ago(last.at)} from ${cut(last.harness || "a program", 30)}: ${outcomeOf(last)}.${proof}`;
   return Date.now() - Date.parse(last.at) > SILENT_MS ? ["is-warn", "◆ Silent", sentence] : ["is-ok", "● Working", sentence];
