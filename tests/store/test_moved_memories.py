@@ -8,16 +8,20 @@ from typing import Any
 
 import pytest
 
+from signet_actors.domain.memories import MOVED_WITH
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
+    ForgetMany,
     ForgetMemory,
+    ForgetTarget,
     ManyModified,
     MemoryPatch,
     Modified,
     ModifyMany,
     ModifyMemory,
     NewMemory,
+    PurgeStep,
     RecoverMemory,
     RememberChunks,
 )
@@ -26,12 +30,13 @@ from tests.store.test_aggregate_answers import save
 from tests.support.pipeline_harness import PipelineHarness, add, configured
 
 HERE, THERE = "/srv/here", "/srv/there"
-ME = Principal(changed_by="ada")
+LATER = "2100-01-01T00:00:00.000Z"
+ME = Principal(changed_by="ada", actor_type="operator")
 
 
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[PipelineHarness]:
-    room = PipelineHarness(tmp_path, config=configured())
+    room = PipelineHarness(tmp_path, config=configured(allow_update_delete=True))
     yield room
     room.close()
     assert check_database(room.path, deep=True).findings == []
@@ -98,6 +103,15 @@ def test_an_idempotency_key_stays_with_one_memory_of_the_project(room: PipelineH
     assert move(room, one.id, THERE).status == "updated"
     assert [room.memory(each.id, "idempotency_key")[0] for each in (one, other)] == [None, "k"]
     assert room.remember("whatever", project=THERE, idempotency_key="k").id == other.id
+    move(room, one.id, HERE)
+    assert room.memory(one.id, "idempotency_key") == ("k",), "it is free there"
+    assert room.remember("whatever", project=HERE, idempotency_key="k").id == one.id
+    move(room, other.id, HERE)
+    assert room.memory(other.id, "idempotency_key") == (None,)
+    room.ask(ForgetMemory(one.id, "r", ME))
+    move(room, other.id, None)
+    move(room, other.id, HERE)
+    assert room.remember("whatever", project=HERE, idempotency_key="k").id == other.id
 
 
 def test_the_facts_of_a_memory_move_with_it_and_back(room: PipelineHarness) -> None:
@@ -108,6 +122,84 @@ def test_the_facts_of_a_memory_move_with_it_and_back(room: PipelineHarness) -> N
     assert (back.moved_with, {project_of(room, fact) for fact in facts}) == (facts, {HERE})
     forgotten = room.ask(ForgetMemory(source, "r", ME))
     assert forgotten.facts == facts, "a move is no change of what they say"
+
+
+def purge_history(room: PipelineHarness) -> None:
+    while room.ask(PurgeStep(step="history", cutoff=LATER, limit=500)).count:
+        pass
+
+
+def moved_by_hand(room: PipelineHarness, source: str, facts: list[str]) -> None:
+    for fact in facts:
+        move(room, fact, THERE)
+    assert move(room, source, THERE).moved_with == []
+
+
+def moved_in_one_batch(room: PipelineHarness, source: str, facts: list[str]) -> None:
+    room.ask(ModifyMany(tuple(MemoryPatch(each, "r", project=THERE) for each in (source, *facts)), ME))
+
+
+def moved_alone(room: PipelineHarness, source: str, facts: list[str]) -> None:
+    for fact in facts:
+        move(room, fact, THERE)
+    assert project_of(room, source) == HERE
+
+
+def moved_with_it(room: PipelineHarness, source: str, facts: list[str]) -> None:
+    assert move(room, source, THERE).moved_with == facts
+
+
+def recovered(room: PipelineHarness, source: str, facts: list[str]) -> None:
+    for each in (source, facts[0]):
+        room.ask(ForgetMemory(each, "r", ME))
+        room.ask(RecoverMemory(each, "r", ME))
+
+
+@pytest.mark.parametrize("purged", [False, True])
+@pytest.mark.parametrize("how", [moved_by_hand, moved_in_one_batch, moved_alone, moved_with_it, recovered])
+def test_what_only_moved_or_came_back_is_forgotten_with_its_source(
+    room: PipelineHarness, how: Any, purged: bool
+) -> None:
+    source, facts = with_facts(room)
+    how(room, source, facts)
+    if purged:
+        purge_history(room)
+        assert [room.events(each) for each in (source, *facts)] == [[], [], []]
+    assert room.ask(ForgetMemory(source, "r", ME)).facts == facts
+    assert room.ask(RecoverMemory(source, "r", ME)).facts == facts
+    (erased,) = room.ask(ForgetMany((ForgetTarget(source),), "r", ME, hard=True)).results
+    assert (erased.status, erased.facts) == ("deleted", facts)
+
+
+def test_a_reason_is_no_proof_that_nobody_changed_a_fact(room: PipelineHarness) -> None:
+    source, facts = with_facts(room)
+    room.ask(ModifyMemory(MemoryPatch(facts[0], MOVED_WITH, tags=("ops",)), ME))
+    room.ask(ModifyMemory(MemoryPatch(facts[1], MOVED_WITH, project=THERE, importance=0.1), ME))
+    assert room.ask(ForgetMemory(source, "r", ME)).facts == []
+
+
+def test_a_fact_in_a_project_that_a_caller_may_not_read_is_neither_forgotten_nor_named(room: PipelineHarness) -> None:
+    source, facts = with_facts(room)
+    move(room, facts[0], THERE)
+    limited = ReadScope(project=HERE)
+    assert room.ask(ForgetMemory(source, "r", ME, read=limited)).facts == facts[1:]
+    assert room.memory(facts[0], "is_deleted") == (0,)
+    room.ask(RecoverMemory(source, "r", ME))
+    (erased,) = room.ask(ForgetMany((ForgetTarget(source),), "r", ME, hard=True, read=limited)).results
+    assert (erased.status, erased.facts) == ("deleted", facts[1:])
+    assert room.memory(facts[0], "is_deleted") == (0,)
+
+
+def test_a_forgotten_fact_is_recovered_in_the_project_of_its_source(room: PipelineHarness) -> None:
+    source, facts = with_facts(room)
+    room.ask(ForgetMemory(facts[0], "r", ME))
+    assert move(room, source, THERE).moved_with == facts[1:]
+    assert (project_of(room, facts[0]), room.memory(facts[0], "is_deleted")) == (THERE, (1,))
+    room.clock.advance(1000)
+    room.ask(ForgetMemory(source, "r", ME))
+    assert room.ask(RecoverMemory(source, "r", ME)).facts == facts[1:], "it was forgotten before its source"
+    assert room.ask(RecoverMemory(facts[0], "r", ME)).status == "recovered"
+    assert {project_of(room, fact) for fact in facts} == {THERE}
 
 
 def test_a_fact_that_was_changed_or_that_is_known_there_stays(room: PipelineHarness) -> None:
@@ -147,6 +239,11 @@ def test_an_answer_is_of_the_project_that_all_its_sources_have(room: PipelineHar
     room.remember("The answer", project=THERE)
     move(room, two.id, THERE)
     assert room.memory(str(saved.id), "project, is_deleted") == (THERE, 1), "the project says it already"
+    move(room, two.id, HERE)
+    assert room.memory(str(saved.id), "project, is_deleted") == (None, 0), "its own words stand nowhere else now"
+    move(room, one.id, HERE)
+    assert room.memory(str(saved.id), "project, is_deleted") == (HERE, 0)
+    assert room.memory(str(forgotten.id), "project, is_deleted") == (HERE, 1), "somebody forgot it"
 
 
 def test_a_memory_outside_of_the_limits_of_a_caller_is_not_found(room: PipelineHarness) -> None:

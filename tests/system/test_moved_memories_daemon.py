@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from signet_actors.domain.memories import MOVED_WITH
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client, LiveDaemon, run_signet, signet
 from tests.support.team import Team, team_daemon
+from tests.system.test_pipeline import finished, pipeline
 
 pytestmark = pytest.mark.system
 
@@ -85,6 +87,42 @@ def test_a_memory_in_the_same_words_is_not_moved_beside_its_twin(room: Client) -
     done = room.post("/api/memory/modify", batch).ok()
     assert [one["status"] for one in done["results"]] == ["duplicate_in_project", "no_changes"]
     assert done["results"][0]["error"] == refused.json["error"]
+
+
+def test_a_memory_that_comes_back_has_its_idempotency_key_again(room: Client) -> None:
+    here, there = "/home/you/berth", "/home/you/jetty"
+    memory = room.remember(TEXT, project=here, idempotencyKey="k")["id"]
+    room.remember("The crane is red", project=there, idempotencyKey="k")
+    for project in (there, here):
+        assert patch(room, memory, project=project).ok()["status"] == "updated"
+    again = room.post("/api/memory/remember", {"content": "A retry", "project": here, "idempotencyKey": "k"}).ok()
+    assert (again["id"], again["deduped"]) == (memory, True)
+
+
+def test_facts_that_moved_in_one_batch_are_forgotten_and_recovered_with_their_memory() -> None:
+    """Also by a caller who gives the reason that the daemon itself notes at a fact that moved with its memory."""
+    here, there = "/home/you/quay", "/home/you/pier"
+    with pipeline() as (daemon, _):
+        room = daemon.api
+        sources = [
+            room.remember("The staging database listens on port 5433. It has a replica", project=here)["id"],
+            room.remember("The vault opens with the code word Wolverine. It is in the cellar", project=here)["id"],
+        ]
+        finished(daemon, count=len(sources))
+        for source in sources:
+            rows = daemon.read("SELECT id FROM memories WHERE source_id = ? ORDER BY seq", source)
+            facts = [fact for (fact,) in rows]
+            assert len(facts) == 2
+            batch = {"reason": "r", "patches": [{"id": each, "project": there} for each in (source, *facts)]}
+            done = room.post("/api/memory/modify", batch).ok()
+            assert [one["status"] for one in done["results"]] == ["updated"] * 3
+            forgotten = room.request("DELETE", f"/api/memory/{source}", {"reason": "r"}).ok()
+            assert sorted(forgotten["forgottenWith"]) == sorted(facts)
+            back = room.post(f"/api/memory/{source}/recover", {"reason": "r"}).ok()
+            assert sorted(back["recoveredWith"]) == sorted(facts)
+            assert {room.memory(each)["project"] for each in (source, *facts)} == {there}
+        room.request("PATCH", f"/api/memory/{facts[0]}", {"reason": MOVED_WITH, "tags": "mine"}).ok()
+        assert room.request("DELETE", f"/api/memory/{source}", {"reason": "r"}).ok()["forgottenWith"] == facts[1:]
 
 
 def test_a_directory_is_moved_to_by_its_project(room: Client, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from signet_actors.domain.dated_sections import SUMMARY_TYPE
-from signet_actors.domain.memories import CHUNK, COMPACTION, DERIVED, INTERNAL_SOURCE_TYPES, MOVED_WITH, REPLACED
+from signet_actors.domain.memories import CHUNK, COMPACTION, DERIVED, INTERNAL_SOURCE_TYPES, REPLACED
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.store.engine import Insert, Reads, WriteTransaction
 from signet_actors.store.read_policy import readable_in_any_scope
@@ -32,7 +32,12 @@ def in_scope(scope: Scope, **others: Any) -> dict[str, Any]:
 
 
 class StoredRow(NamedTuple):
-    """The columns that a change depends on."""
+    """The columns that a change depends on.
+
+    ``update_count``: how often anything but its project was changed. Moves, deletions and recoveries raise the version
+    only, so that 0 means that the memory is as it was made, also when its history was purged. ``content_version``: the
+    version since which it is live in these words.
+    """
 
     seq: int
     id: str
@@ -54,6 +59,8 @@ class StoredRow(NamedTuple):
     updated_at: str
     deleted_at: str | None
     version: int
+    content_version: int
+    update_count: int
     updated_by: str | None
     embedding_seq: int | None
 
@@ -135,9 +142,7 @@ _LIVE_BY_SOURCE: Final = (
 )
 _FACTS_OF: Final = (
     f"{_SELECT} m.source_id = :id AND m.source_type = '{DERIVED}' AND m.agent_id = :agent AND m.pinned = 0"
-    " AND m.is_deleted = :deleted AND coalesce(m.deleted_at, '') >= :since AND m.version = 1 + (SELECT count(*)"
-    " FROM memory_history h WHERE h.memory_id = m.id AND (h.event IN ('deleted', 'recovered')"
-    f" OR h.event = 'updated' AND h.reason = '{MOVED_WITH}')) ORDER BY m.seq"
+    " AND m.update_count = 0 AND m.is_deleted = :deleted AND coalesce(m.deleted_at, '') >= :since ORDER BY m.seq"
 )
 SUPERSEDED: Final = "imported again with another text"
 """Why a memory was deleted that an import has replaced: nobody wanted to forget it."""
@@ -206,6 +211,7 @@ _SET_IDEMPOTENCY_KEY: Final = "UPDATE memories SET idempotency_key = :key WHERE 
 _CLEAR_IDEMPOTENCY_KEY: Final = "UPDATE memories SET idempotency_key = NULL WHERE seq = :seq"
 _CHANGED: Final = "version = version + 1, updated_at = :updated_at, updated_by = :updated_by WHERE seq = :seq"
 _UPDATE: Final = f"UPDATE memories SET {{}}, update_count = update_count + 1, {_CHANGED}"
+_MOVE: Final = f"UPDATE memories SET project = :project, {_CHANGED}"
 _MARK_DELETED: Final = f"UPDATE memories SET is_deleted = 1, deleted_at = :updated_at, {_CHANGED}"
 _MARK_LIVE: Final = f"UPDATE memories SET is_deleted = 0, deleted_at = NULL, content_version = version + 1, {_CHANGED}"
 _DELETE: Final = "DELETE FROM memories WHERE seq = :seq"
@@ -228,13 +234,13 @@ def readable_by_id(tx: WriteTransaction, memory_id: str, read: ReadScope) -> Sto
     return _row(tx, f"{_SELECT} m.id = :id AND {predicate} LIMIT 1", {"id": memory_id, **bindings})
 
 
-def facts_of(tx: WriteTransaction, source: StoredRow) -> list[StoredRow]:
+def facts_of(tx: WriteTransaction, source: StoredRow, *, deleted: bool = False) -> list[StoredRow]:
     """Return what the pipeline has made of the memory and nobody has pinned or changed, in order.
 
-    Of a deleted memory, what was deleted with it or later; of a live one, what is live.
+    Of a deleted memory, what was deleted with it or later; of a live one, what is live, or all that is ``deleted``.
     """
-    since = source.deleted_at or ""
-    names = {"id": source.id, "agent": source.agent_id, "deleted": source.is_deleted, "since": since}
+    since, gone = source.deleted_at or "", int(deleted or source.is_deleted)
+    names = {"id": source.id, "agent": source.agent_id, "deleted": gone, "since": since}
     return [StoredRow(*row) for row in tx.rows(_FACTS_OF, names)]
 
 
@@ -350,11 +356,16 @@ def is_embedded(reads: Reads, memory_id: str) -> bool:
 
 
 def update(tx: WriteTransaction, seq: int, columns: Mapping[str, Any], *, updated_at: str, updated_by: str) -> None:
-    """Set the columns of a row and raise its version; also its text index, which may take long."""
+    """Set the columns of a row, raise its version and count the change; also its text index, which may take long."""
     assignments = ", ".join(f"{column} = :{column}" for column in columns)
     tx.execute_long(
         _UPDATE.format(assignments), {**columns, "updated_at": updated_at, "updated_by": updated_by, "seq": seq}
     )
+
+
+def move(tx: WriteTransaction, seq: int, project: str | None, *, updated_at: str, updated_by: str) -> None:
+    """Give the row another project and raise its version; what it says was not changed."""
+    tx.execute_long(_MOVE, {"project": project, "updated_at": updated_at, "updated_by": updated_by, "seq": seq})
 
 
 def mark_deleted(tx: WriteTransaction, seq: int, *, deleted_at: str, updated_by: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from signet_actors.domain.memories import AGGREGATE, MOVED_WITH
+from signet_actors.domain.memories import AGGREGATE
 from signet_actors.features.aggregate_recall import writes as answers
 from signet_actors.features.aggregate_recall.api import AnswerSaved, SaveAnswer
 from signet_actors.features.aggregate_recall.rules import shared_project, visibility_of
@@ -17,7 +17,7 @@ from signet_actors.protocol.message import Principal
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.memories import StoredRow
-from signet_actors.writer.commands import deletion, history, memories
+from signet_actors.writer.commands import deletion, memories
 
 
 def save(context: CommandContext, command: SaveAnswer) -> AnswerSaved:
@@ -68,7 +68,8 @@ def forget_made_of(context: CommandContext, source: StoredRow, principal: Princi
 def move_made_of(context: CommandContext, source: StoredRow, principal: Principal) -> None:
     """Move the answers that were made from the memory, live and deleted, to the project that their sources share now.
 
-    An answer whose text the project has already is forgotten.
+    An answer whose text the project has already is forgotten as if a source had changed, and comes back with a move to
+    a project that does not have it.
     """
     for answer_id in answers.answers_of(context.tx, source.id):
         row = memory_rows.by_id(context.tx, answer_id)
@@ -79,11 +80,8 @@ def move_made_of(context: CommandContext, source: StoredRow, principal: Principa
         scope = row.scope_in(project)
         if not row.is_deleted and memory_rows.other_live_by_hash(context.tx, scope, row.content_hash, row.seq):
             deletion.soft_delete(context, row, principal, answers.SOURCE_CHANGED)
-        memories.keep_key_unique(context, row, project, principal)
-        columns = {"project": project}
-        memory_rows.update(context.tx, row.seq, columns, updated_at=context.now, updated_by=principal.changed_by)
-        metadata = {"before": {"project": row.project}, "after": columns}
-        history.record(context, row.id, "updated", principal, reason=MOVED_WITH, metadata=metadata)
+            row = row._replace(is_deleted=1)
+        memories.move_with_source(context, row, project, principal)
 
 
 def forgotten_with(context: CommandContext, source: StoredRow) -> Sequence[StoredRow]:

@@ -16,7 +16,7 @@ import msgspec
 
 from signet_actors.domain.extraction.injected_text import InjectedParts, Span
 from signet_actors.domain.jobs import EXTRACT, PROSPECTIVE_INDEX
-from signet_actors.domain.memories import AGGREGATE, DERIVED, INTERNAL_SOURCE_TYPES, type_source
+from signet_actors.domain.memories import AGGREGATE, DERIVED, INTERNAL_SOURCE_TYPES, MOVED_WITH, type_source
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.written_forms import INDEXED_CHARS, indexed_beside
 from signet_actors.protocol.message import Principal
@@ -225,7 +225,7 @@ def release_key(context: CommandContext, seq: int, memory_id: str, key: str, pri
 
 
 def restore_key(context: CommandContext, row: StoredRow, principal: Principal) -> dict[str, object] | None:
-    """Give a recovered row its idempotency key back; return the metadata for its history event."""
+    """Give a row that was recovered or moved its idempotency key back; return the metadata for its history event."""
     key = history_rows.released_key(context.tx, row.seq, RELEASED)
     if key is None:
         return None
@@ -245,6 +245,16 @@ def keep_key_unique(context: CommandContext, row: StoredRow, project: str | None
     if key is not None and holder is not None:
         released = holder if holder.is_deleted and not row.is_deleted else row
         release_key(context, released.seq, released.id, key, principal)
+
+
+def move_with_source(context: CommandContext, row: StoredRow, project: str | None, principal: Principal) -> None:
+    """Move the row to the project that a memory it was made of has now."""
+    keep_key_unique(context, row, project, principal)
+    memory_rows.move(context.tx, row.seq, project, updated_at=context.now, updated_by=principal.changed_by)
+    if not row.is_deleted:
+        restore_key(context, row._replace(project=project), principal)
+    metadata = {"before": {"project": row.project}, "after": {"project": project}}
+    history.record(context, row.id, "updated", principal, reason=MOVED_WITH, metadata=metadata)
 
 
 def by_source(context: CommandContext, memory: NewMemory) -> Remembered | None:

@@ -152,7 +152,13 @@ def modify(
         memory_rows.delete_tags(context.tx, row.seq, row.tags)
         memory_rows.add_tags(context.tx, row.seq, tags or ())
     context.heartbeat()
-    memory_rows.update(context.tx, row.seq, columns, updated_at=context.now, updated_by=principal.changed_by)
+    if changes.keys() == {"project"} and not content_changed and source == row.type_source:
+        project = changes["project"]
+        memory_rows.move(context.tx, row.seq, project, updated_at=context.now, updated_by=principal.changed_by)
+    else:
+        memory_rows.update(context.tx, row.seq, columns, updated_at=context.now, updated_by=principal.changed_by)
+    if moves:
+        memories.restore_key(context, row._replace(project=changes["project"]), principal)
     if content_changed and row.source_type != AGGREGATE:
         graph.relink(context, Contributor(row.id, row.seq, row.agent_id, new_content, context.now))
     history.record(
@@ -186,9 +192,15 @@ def _move_made_of(
 ) -> list[str]:
     """Move what was made of the memory, of which ``source`` is the row before it moved; return the ids of its facts.
 
-    A fact that the project has already stays where it is.
+    A fact that the project has already stays where it is. What was forgotten moves as well, so that it is recovered
+    where its source is, and not made of it again.
     """
     answers.move_made_of(context, source, principal)
+    _recover_answers(context, source, principal, MOVED_WITH)
+    for fact in facts_of(context, source, deleted=True):
+        if fact.project == source.project:
+            context.heartbeat()
+            memories.move_with_source(context, fact, project, principal)
     moved = []
     for fact in facts_of(context, source):
         if fact.project == source.project and fact.id not in without:
@@ -237,20 +249,24 @@ def _forget_one(
     done = forget(context, command)
     if row is None or done.status != "deleted":
         return done
-    facts = [fact.id for fact in facts_of(context, row) if fact.id not in without]
-    for fact_id in tuple(facts):
-        facts += forget(context, msgspec.structs.replace(command, id=fact_id, if_version=None)).facts
-    return msgspec.structs.replace(done, facts=[*done.facts, *facts])
+    facts: list[str] = []
+    made: list[str] = []
+    for fact in facts_of(context, row):
+        if fact.id not in without:
+            gone = forget(context, msgspec.structs.replace(command, id=fact.id, if_version=None))
+            facts += [fact.id] if gone.status == "deleted" else []  # not one in a project that the caller may not read
+            made += gone.facts
+    return msgspec.structs.replace(done, facts=[*done.facts, *facts, *made])
 
 
-def facts_of(context: CommandContext, source: StoredRow) -> list[StoredRow]:
+def facts_of(context: CommandContext, source: StoredRow, *, deleted: bool = False) -> list[StoredRow]:
     """Return what the pipeline has made of the live memory; of a summary of a session, what it says itself.
 
-    Left out is what was pinned, changed or remembered again: somebody relies on it.
+    Left out is what was pinned, changed or remembered again: somebody relies on it. ``deleted``: forgotten ones.
     """
     facts = [
         fact
-        for fact in memory_rows.facts_of(context.tx, source)
+        for fact in memory_rows.facts_of(context.tx, source, deleted=deleted)
         if not history_rows.was_noted_after(context.tx, fact.id, REMEMBERED_AGAIN, 0)
     ]
     if source.type != SUMMARY_TYPE:
@@ -408,12 +424,7 @@ def recover(context: CommandContext, command: RecoverMemory, *, evidence: histor
         evidence=evidence,
     )
     jobs.restore_jobs(context, row.id)
-    made = []
-    for answer in answers.forgotten_with(context, row):
-        context.heartbeat()
-        again = RecoverMemory(answer.id, command.reason, command.principal, read=ReadScope(answer.agent_id))
-        if recover(context, again).status == "recovered" and answer.agent_id == row.agent_id:
-            made.append(answer.id)
+    made = _recover_answers(context, row, command.principal, command.reason)
     return Recovered(
         id=row.id,
         status="recovered",
@@ -422,6 +433,17 @@ def recover(context: CommandContext, command: RecoverMemory, *, evidence: histor
         new_version=row.version + 1,
         facts=made,
     )
+
+
+def _recover_answers(context: CommandContext, source: StoredRow, principal: Principal, reason: str) -> list[str]:
+    """Recover the answers that were forgotten because of a source, if all are live; return the ids of the agent's."""
+    made = []
+    for answer in answers.forgotten_with(context, source):
+        context.heartbeat()
+        again = RecoverMemory(answer.id, reason, principal, read=ReadScope(answer.agent_id))
+        if recover(context, again).status == "recovered" and answer.agent_id == source.agent_id:
+            made.append(answer.id)
+    return made
 
 
 def forget_many(context: CommandContext, command: ForgetMany) -> ManyForgotten:
@@ -484,9 +506,12 @@ def _erase_target(
     parts = [] if row is None else [part for part in chunk_rows.other_parts(context.tx, row) if part not in without]
     if row is not None and target.version in {None, row.version}:
         facts = [fact.id for fact in facts_of(context, row) if fact.id not in without]
-    for fact_id in facts:
-        if erase(context, fact_id, None, command.reason, command.principal, read, budget) is None:
+    for fact_id in tuple(facts):
+        gone = erase(context, fact_id, None, command.reason, command.principal, read, budget)
+        if gone is None:
             return None
+        if gone.status != "deleted":  # it is in a project that the caller may not read
+            facts.remove(fact_id)
     version, principal = target.version, command.principal
     done = erase(context, target.id, version, command.reason, principal, read, budget)
     return None if done is None else msgspec.structs.replace(done, facts=[*facts, *done.facts], parts=parts)
