@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from signet_actors.domain.memories import MOVED_WITH
+from signet_actors.features.runs.api import UndoReply
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
+from signet_actors.protocol.pipeline import ApproveProposal
 from signet_actors.protocol.writer import (
     ForgetMany,
     ForgetMemory,
@@ -27,7 +29,7 @@ from signet_actors.protocol.writer import (
 )
 from signet_actors.writer.check import check_database
 from tests.store.test_aggregate_answers import save
-from tests.support.pipeline_harness import PipelineHarness, add, configured
+from tests.support.pipeline_harness import PipelineHarness, add, change, configured, undo_run
 
 HERE, THERE = "/srv/here", "/srv/there"
 LATER = "2100-01-01T00:00:00.000Z"
@@ -200,6 +202,89 @@ def test_a_forgotten_fact_is_recovered_in_the_project_of_its_source(room: Pipeli
     assert room.ask(RecoverMemory(source, "r", ME)).facts == facts[1:], "it was forgotten before its source"
     assert room.ask(RecoverMemory(facts[0], "r", ME)).status == "recovered"
     assert {project_of(room, fact) for fact in facts} == {THERE}
+
+
+def a_run(room: PipelineHarness) -> tuple[str, str, list[str]]:
+    """Return a run, its source, and what it made, changed and deleted."""
+    changed = room.remember("The ferry is green", project=HERE, vector=[1.0]).id
+    deleted = room.remember("The ferry leaves at dawn", project=HERE, vector=[1.0]).id
+    source = room.remember("The ferry is blue and leaves at noon", project=HERE, vector=[1.0]).id
+    jobs = {job.memory_id: job for job in (room.take() for _ in range(3))}
+    for other in (changed, deleted):
+        room.report(jobs[other])
+    proposals = (
+        add("The ferry leaves at noon"),
+        change("update", "The ferry is painted blue", (changed, 1)),
+        change("delete", "The ferry leaves at noon", (deleted, 1)),
+    )
+    answer = room.report(jobs[source], *proposals)
+    assert [result.outcome for result in answer.results] == ["created", "updated", "deleted"]
+    return answer.run_id, source, [str(result.memory_id) for result in answer.results]
+
+
+def test_a_run_is_undone_where_its_memories_moved(room: PipelineHarness) -> None:
+    run, source, (made, changed, deleted) = a_run(room)
+    assert move(room, source, THERE).moved_with == [made]
+    for project in (THERE, None, THERE):
+        move(room, changed, project)
+    undone = room.ask(undo_run(run, ME)).read(UndoReply)
+    assert [result.status for result in undone.results] == ["undone"] * 3, undone.results
+    assert room.memory(made, "is_deleted, project") == (1, THERE)
+    assert room.memory(changed, "content, project") == ("The ferry is green", THERE)
+    assert room.memory(deleted, "is_deleted, project") == (0, HERE)
+
+
+def test_an_undo_keeps_what_was_changed_beside_its_move(room: PipelineHarness) -> None:
+    run, source, (made, changed, deleted) = a_run(room)
+    move(room, source, THERE)
+    move(room, made, None, tags=("ops",))
+    move(room, changed, THERE)
+    move(room, changed, None, importance=0.1)
+    room.ask(RecoverMemory(deleted, "r", ME))
+    room.ask(ForgetMemory(deleted, "r", ME))
+    undone = room.ask(undo_run(run, ME)).read(UndoReply)
+    assert [(result.status, result.reason) for result in undone.results] == [("kept", "changed_since")] * 3
+
+
+def test_a_purged_history_does_not_hide_that_a_fact_came_back(room: PipelineHarness) -> None:
+    run, source, (made, _, _) = a_run(room)
+    move(room, source, THERE)
+    room.ask(ForgetMemory(made, "r", ME))
+    room.ask(RecoverMemory(made, "r", ME))
+    purge_history(room)
+    undone = room.ask(undo_run(run, ME)).read(UndoReply)
+    assert (undone.results[0].status, undone.results[0].reason) == ("kept", "changed_since")
+
+
+def test_an_addition_is_undone_after_its_history_was_purged(room: PipelineHarness) -> None:
+    run, source, _ = a_run(room)
+    move(room, source, THERE)
+    purge_history(room)
+    undone = room.ask(undo_run(run, ME)).read(UndoReply)
+    assert [(result.status, result.reason) for result in undone.results] == [
+        ("undone", None),
+        ("kept", "history_purged"),
+        ("undone", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("moves", "status"), [((True, True), "approved"), ((True, False), "other_scope"), ((False, True), "other_scope")]
+)
+def test_a_proposal_is_approved_where_both_of_its_memories_are(
+    room: PipelineHarness, moves: tuple[bool, bool], status: str
+) -> None:
+    target = room.remember("The ferry is green", project=HERE, vector=[1.0]).id
+    room.report(room.take())
+    source = room.remember("The ferry is blue now", project=HERE, vector=[1.0]).id
+    proposal = change("update", "The ferry is not green", (target, 1), contradiction=True)
+    (waiting,) = room.report(room.take(), proposal).results
+    assert waiting.outcome == "review"
+    for memory, is_moved in zip((source, target), moves, strict=True):
+        if is_moved:
+            move(room, memory, THERE)
+    proposal_id = room.value("SELECT id FROM memory_proposals WHERE target_id = ?", target)
+    assert room.ask(ApproveProposal(proposal_id, ME)).status == status
 
 
 def test_a_fact_that_was_changed_or_that_is_known_there_stays(room: PipelineHarness) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from signet_actors.store.engine import Insert, WriteTransaction
 
 KEY: Final = "idempotencyKey"
@@ -72,6 +74,10 @@ _NOTED_AFTER: Final = (
     "SELECT 1 FROM memory_history h WHERE h.memory_id = :memory_id AND h.seq > :since AND h.event = 'none'"
     " AND h.reason = :reason"
 )
+_UPDATES_AFTER: Final = (
+    "SELECT h.metadata FROM memory_history h WHERE h.memory_id = :memory_id AND h.seq > :since AND h.event = 'updated'"
+    " AND h.metadata IS NOT NULL"
+)
 _FORMER_CONTENT: Final = "SELECT h.old_content, h.seq FROM memory_history h WHERE h.job_id = :job_id AND h.id = :id"
 
 
@@ -117,6 +123,13 @@ def times_of(tx: WriteTransaction, memory_id: str, reason: str, limit: int) -> l
 def was_noted_after(tx: WriteTransaction, memory_id: str, reason: str, since: int) -> bool:
     """Return whether an event without a change, with this reason, follows event ``since`` of the memory."""
     return tx.one(_NOTED_AFTER, {"memory_id": memory_id, "since": since, "reason": reason}) is not None
+
+
+def moves_after(tx: WriteTransaction, memory_id: str, since: int) -> int:
+    """Return how many changes of the memory after event ``since`` gave it another project and nothing else."""
+    rows = tx.rows(_UPDATES_AFTER, {"memory_id": memory_id, "since": since})
+    changes = [msgspec.json.decode(metadata) for (metadata,) in rows]
+    return sum(list(each.get("after", ())) == ["project"] and not each.get("contentChanged") for each in changes)
 
 
 def former_content(tx: WriteTransaction, job_id: str, event_id: str) -> tuple[str | None, int] | None:

@@ -71,7 +71,7 @@ def approve(context: CommandContext, command: ApproveProposal) -> ReviewDecided:
     verdict = gates.gate_approved(
         _proposal(row, text),
         gates.flags_of(context.config.memory.pipeline_v2),
-        target=target_of(target),
+        target=_as_proposed(context, row, target),
         duplicate_of=find_duplicate(context, target, text) if target is not None and row.action == "update" else None,
     )
     if verdict.reason is not None or target is None:
@@ -302,11 +302,25 @@ def _result(context: CommandContext, row: ProposalRow, read: ReadScope) -> Store
     return None if row.result_memory_id is None else memory_rows.readable_by_id(context.tx, row.result_memory_id, read)
 
 
+def _version_before_moves(context: CommandContext, row: ProposalRow, memory: StoredRow) -> int:
+    """Return the memory's version without those that only gave it another project after the proposal.
+
+    Once the proposal's event was purged they are not known, and count.
+    """
+    event = history_rows.former_content(context.tx, row.job_id, row.history_id)
+    return memory.version - (0 if event is None else history_rows.moves_after(context.tx, memory.id, event[1]))
+
+
+def _as_proposed(context: CommandContext, row: ProposalRow, target: StoredRow | None) -> gates.Target | None:
+    """Return the target for the gates; that it moved since is no change of what the model saw."""
+    return None if target is None else target_of(target._replace(version=_version_before_moves(context, row, target)))
+
+
 def _undo_add(context: CommandContext, row: ProposalRow, principal: Principal, read: ReadScope) -> str | None:
     made = _result(context, row, read)
     if made is None or made.is_deleted:
         return "gone"
-    if made.version != row.result_version:
+    if made.update_count or made.content_version != row.result_version:
         return "changed_since"
     if _remembered_again_since(context, made.id):
         return "remembered_since"
@@ -326,7 +340,7 @@ def _undo_update(context: CommandContext, row: ProposalRow, principal: Principal
     changed = _result(context, row, read)
     if changed is None or changed.is_deleted:
         return "gone"
-    if changed.version != row.result_version:
+    if _version_before_moves(context, row, changed) != row.result_version:
         return "changed_since"
     before = history_rows.former_content(context.tx, row.job_id, row.history_id)
     if before is None or before[0] is None:
@@ -345,7 +359,7 @@ def _undo_delete(context: CommandContext, row: ProposalRow, principal: Principal
         return "gone"
     if not deleted.is_deleted:
         return "recovered_since"
-    if deleted.version != row.result_version:
+    if deleted.content_version >= (row.result_version or 0):
         return "changed_since"
     command = RecoverMemory(id=deleted.id, reason=_undo_reason(row), principal=principal, read=read)
     status = memory_changes.recover(context, command, evidence=_evidence(context, row, {"undo": True})).status
