@@ -331,9 +331,12 @@ def test_a_skipped_sweep_reports_why(tmp_path: Path) -> None:
     bus.answers[SweepNow] = Swept([], 0, 0, "the clock jumped")
     with RunningEdge(ROUTES, tmp_path, bus=bus) as edge:
         body = edge.request("POST", "/api/repair/retention-sweep").body
+        waited_ms, limit_ms = bus.retention_timeout_ms, edge.state.config.gateway.request_timeout_ms
         bus.answers.clear()
         assert edge.request("POST", "/api/repair/retention-sweep").status == 503
     assert (body["success"], body["message"]) == (False, "the clock jumped")
+    assert waited_ms is not None
+    assert waited_ms < limit_ms, "a long sweep answers with what it has done before the request ends"
 
 
 # Configuration files

@@ -48,6 +48,7 @@ class ScriptedBus:
 
     def __init__(self, children: Sequence[ChildState] = EVERYBODY_UP) -> None:
         self.tree = TreeChanged(list(children))
+        self.retention_timeout_ms: int | None = None
         self.counters: dict[str, int] = {"sent": 0}
         self.answers: dict[type, Any] = {}
         self.asked: list[Any] = []
@@ -67,7 +68,8 @@ class ScriptedBus:
     async def ask_writer(self, request: Any, **_: Any) -> Any:
         return await self._answer(request)
 
-    async def ask_retention(self, request: Any, **_: Any) -> Any:
+    async def ask_retention(self, request: Any, *, timeout_ms: int | None = None, **_: Any) -> Any:
+        self.retention_timeout_ms = timeout_ms
         return await self._answer(request)
 
     async def ask_extractor(self, request: Any, **_: Any) -> Any:

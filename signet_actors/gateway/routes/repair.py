@@ -10,6 +10,7 @@ from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.routes.repairs import gated
 from signet_actors.gateway.routes.requeue import requeue_jobs, requeue_message
+from signet_actors.gateway.sessions.hook_runner import REQUEST_SHARE
 from signet_actors.operations import repair as api
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.operations.requeue import RequeueRequest
@@ -20,11 +21,14 @@ from signet_actors.protocol.retention import BackUpNow, BackupState, GetBackups,
 async def retention_sweep(call: Call[api.SweepRequest]) -> HttpResponse:
     """Run one sweep of the retention actor, or report why it was skipped. Raises SignetError if the gate refuses it.
 
-    One that left rows for the next sweep does not count for the limits of the gate.
+    One that takes longer than the request may goes on after the reply, which says what it has done so far. One that
+    left rows for the next sweep does not count for the limits of the gate.
     """
     await call.ask_writer_unkeyed(EnterRepair(action=rules.SWEEP, principal=call.principal))
     swept = await call.state.bus.ask_retention(
-        SweepNow(confirm_clock=call.request.confirm_clock), trace_id=call.trace_id
+        SweepNow(confirm_clock=call.request.confirm_clock),
+        trace_id=call.trace_id,
+        timeout_ms=int(REQUEST_SHARE * call.state.config.gateway.request_timeout_ms),
     )
     result = _result(swept)
     if result.success and result.affected and not any(step.more for step in result.steps):
