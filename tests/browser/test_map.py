@@ -109,7 +109,8 @@ def test_memories_are_selected_forgotten_and_brought_back_by_keys(visit: Visit, 
     visitor.press("Escape")
     expect(visitor.page.get_by_role("toolbar")).to_have_count(0)
     visitor.press("?")
-    for text in ("go to Map", "select with a lasso", "select all in view", "enlarge the map", "move the map"):
+    texts = ("go to Map", "select with a lasso", "select all in view", "enlarge the map", "move the map")
+    for text in (*texts, "move to a project"):
         expect(visitor.page.get_by_role("dialog")).to_contain_text(text)
 
 
