@@ -148,7 +148,10 @@ class SearchConfig(Struct, frozen=True):
     ledger_rows: Annotated[
         int,
         ranged(
-            1000, 10_000_000, "So many hooks and recalls are kept at most, about 1 kB each; a sweep deletes the oldest"
+            1000,
+            10_000_000,
+            "So many hooks and recalls of all agents together are kept at most; a sweep deletes the oldest. One takes"
+            " 0.5 kB without memories, 1.5 kB with 7, 3.5 kB with 22",
         ),
     ] = 200_000
 

@@ -83,6 +83,9 @@ def test_searches_are_exported_as_lines_page_by_page(daemon: LiveDaemon) -> None
         lines += rows
     assert (lines, before) == (listed, {"before": None})
     assert daemon.agent("nobody").get("/api/telemetry/memory-search/export").raw == b""
+    for path in ("/api/telemetry/memory-search/export", "/api/telemetry/memory-search"):
+        refused = agent.get(path, before="01a208b3-2318-7000-8000-000000000000").refused(400)
+        assert "`next` of a page" in refused["error"]
 
 
 def test_recalls_and_tools_are_kept_with_their_query(daemon: LiveDaemon) -> None:
@@ -140,7 +143,7 @@ def test_what_is_erased_is_gone_from_the_file_of_the_database(daemon: LiveDaemon
 
 def test_all_sessions_are_listed_with_what_each_was_given(daemon: LiveDaemon) -> None:
     agent = daemon.agent("karl")
-    agent.remember("The staging database listens on port 5433", project=PROJECT)
+    stored = agent.remember("The staging database listens on port 5433", project=PROJECT)
     for number, prompt in enumerate((PORT, "who wrote the kernel of the moon?")):
         hook(agent, "user-prompt-submit", "k-1", project=PROJECT, userPrompt=prompt)
         hook(agent, "user-prompt-submit", f"k-{number + 2}", project="/home/karl/other", userPrompt=prompt)
@@ -160,6 +163,9 @@ def test_all_sessions_are_listed_with_what_each_was_given(daemon: LiveDaemon) ->
     }
     assert (first["harness"], first["project"], first["active"]) == ("codex", PROJECT, False)
     assert first["prompt"] == PORT
+    agent.forget(ids=[stored["id"]], force=True)
+    (first,) = agent.get("/api/sessions", state="all", project=PROJECT).ok()["sessions"]
+    assert first["prompt"] == PORT, "the transcript has it, although the erased memory took it from the record"
     page = agent.get("/api/sessions", state="all", limit=2).ok()
     rest = agent.get("/api/sessions", state="all", limit=2, before=page["next"]).ok()
     assert [row["key"] for row in page["sessions"] + rest["sessions"]] == [row["key"] for row in listed]

@@ -17,8 +17,7 @@ WINDOW_MS: Final = 7 * 86_400_000
 _OF_SESSIONS: Final = (SUMMARIZE, SCORE_SESSION)
 _TEXT_ROWS: Final = "SELECT count(*) FROM {}"
 _EVENTS: Final = "SELECT count(*) FROM memory_history h WHERE h.event = :event AND h.created_at >= :since"
-_LEDGER: Final = "SELECT coalesce((SELECT max(s.seq) FROM searches s) - (SELECT min(s.seq) FROM searches s) + 1, 0)"
-"""Only the oldest are deleted, so that the numbers have no gaps."""
+_LEDGER: Final = "SELECT count(*) FROM searches"
 _DUPLICATES: Final = (
     "SELECT count(*), coalesce(CAST(sum(c.number - 1) AS bigint), 0) FROM (SELECT count(*) AS number FROM memories m"
     " WHERE m.is_deleted = 0 GROUP BY m.agent_id, m.content_hash HAVING count(*) > 1) c"

@@ -8,6 +8,8 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from signet_actors.domain.session_keys import CHECK_PREFIX
+from signet_actors.domain.timestamps import epoch_ms, iso
+from signet_actors.errors import InvalidRequest
 from signet_actors.features.searches import api
 from signet_actors.features.searches.rules import GIVEN, WHOLE, WORDS
 from signet_actors.operations.hooks import SearchMemory
@@ -26,20 +28,20 @@ _LIST: Final = (
     " AND (:session IS NULL OR s.session_key = :session) AND (:project IS NULL OR s.project = :project)"
     " AND (:kind IS NULL OR s.kind = :kind) AND (:no_hits IS NULL OR (s.given = 0) = :no_hits)"
     " AND (:since IS NULL OR s.created_at >= :since)"
-    " AND (:before IS NULL OR s.seq < (SELECT b.seq FROM searches b WHERE b.id = :before AND b.agent_id = :agent_id))"
+    " AND (:below IS NULL OR s.seq < :below) AND (:earlier IS NULL OR s.created_at < :earlier)"
     " ORDER BY s.seq DESC LIMIT :limit"
 )
-_FORMER: Final = (
-    "CASE WHEN m.is_deleted = 0 AND m.content_version <> r.content_version THEN"
-    " (SELECT substr(h.old_content, 1, :chars) FROM memory_history h WHERE h.memory_id = r.memory_id"
-    " AND h.created_at >= s.created_at AND h.old_content <> h.new_content ORDER BY h.seq LIMIT 1) END"
+_PLACE: Final = "SELECT s.seq FROM searches s WHERE s.id = :id AND s.agent_id = :agent_id"
+_CHANGES: Final = (
+    "SELECT h.memory_id, h.seq, h.old_content <> h.new_content FROM memory_history h"
+    " WHERE h.memory_id IN ({}) AND h.event IN ('updated', 'deleted', 'recovered', 'merged') ORDER BY h.seq"
 )
-"""What the first edit after the search has replaced."""
+"""The events of which each made a new version of its memory, and whether it changed the words."""
+_FORMER: Final = "SELECT h.seq, substr(h.old_content, 1, :chars) FROM memory_history h WHERE h.seq IN ({})"
 _ROWS: Final = (
     "SELECT r.search_seq, r.memory_id, r.content_version, r.relevance, r.outcome, m.type,"
     " CASE WHEN m.is_deleted = 0 THEN substr(m.content, 1, :chars) END, m.content_version, m.is_deleted,"
-    f" {_FORMER} FROM search_rows r JOIN searches s ON s.seq = r.search_seq JOIN memories m ON m.id = r.memory_id"
-    " WHERE {} ORDER BY r.search_seq, r.place"
+    " m.version FROM search_rows r JOIN memories m ON m.id = r.memory_id WHERE {} ORDER BY r.search_seq, r.place"
 )
 _MEMORIES: Final = (
     "SELECT m.seq, m.id, m.type, CASE WHEN m.is_deleted = 0 THEN substr(m.content, 1, :chars) END,"
@@ -64,21 +66,28 @@ _STARTED: Final = (
     " AND s.skipped IS NULL AND s.seq < :seq"
 )
 _SAID: Final = "SELECT u.said_at FROM session_turns u WHERE u.transcript_seq = t.seq"
+_OF_KEY: Final = "FROM searches s WHERE s.session_key = k.session_key AND s.agent_id = :agent_id"
 _SESSIONS: Final = (
-    "WITH found (session_key, began, active, project, harness) AS ("
+    "WITH RECURSIVE keys (session_key) AS ("
+    "SELECT min(s.session_key) FROM searches s WHERE s.session_key IS NOT NULL"
+    " UNION ALL SELECT (SELECT min(s.session_key) FROM searches s WHERE s.session_key > k.session_key) FROM keys k"
+    " WHERE k.session_key IS NOT NULL),"
+    f" ends (first, last) AS (SELECT (SELECT min(s.seq) {_OF_KEY}), (SELECT max(s.seq) {_OF_KEY}) FROM keys k),"
+    " found (session_key, began, active, project, harness) AS ("
     "SELECT c.session_key, c.started_at, c.last_active_at, c.project, c.harness FROM session_contexts c"
     " WHERE c.agent_id = :agent_id"
     f" UNION ALL SELECT t.session_key, coalesce(({_SAID} ORDER BY u.seq LIMIT 1), t.created_at),"
     f" coalesce(({_SAID} ORDER BY u.seq DESC LIMIT 1), t.updated_at), t.project, t.harness"
     " FROM session_transcripts t WHERE t.agent_id = :agent_id"
-    " UNION ALL SELECT s.session_key, min(s.created_at), max(s.created_at), max(s.project), max(s.harness)"
-    " FROM searches s WHERE s.agent_id = :agent_id AND s.session_key IS NOT NULL GROUP BY s.session_key)"
+    " UNION ALL SELECT b.session_key, a.created_at, b.created_at, b.project, b.harness"
+    " FROM ends e JOIN searches a ON a.seq = e.first JOIN searches b ON b.seq = e.last)"
     " SELECT f.session_key, max(f.harness), max(f.project), min(f.began), max(f.active) AS active FROM found f"
     " WHERE substr(f.session_key, 1, length(:check)) <> :check GROUP BY f.session_key"
     " HAVING (:project IS NULL OR max(f.project) = :project)"
     " AND (:active IS NULL OR max(f.active) < :active OR max(f.active) = :active AND f.session_key < :key)"
     " ORDER BY active DESC, f.session_key DESC LIMIT :limit"
 )
+"""Of the searches of a session only the first and the last are read: from one key of the index to the next."""
 _ANSWERED: Final = "s.kind = 'prompt' AND s.skipped IS NULL"
 _COUNTS: Final = (
     f"SELECT s.session_key, coalesce(sum({_ANSWERED}), 0), coalesce(sum({_ANSWERED} AND s.given > 0), 0),"
@@ -125,7 +134,7 @@ def sessions(snapshot: Snapshot, asked: api.FindSessions) -> KeptSessionsReply:
     transcripts: dict[str, Any] = {session: row for session, *row in snapshot.rows(_TRANSCRIPTS.format(members), own)}
     scores = dict(snapshot.rows(_SCORES.format(members), own))
     cut = {**own, "chars": api.CONTENT_CHARS}
-    prompts = {key: text for sql in (_SAID_FIRST, _ASKED) for key, text in snapshot.rows(sql.format(members), cut)}
+    prompts = {key: text for sql in (_ASKED, _SAID_FIRST) for key, text in snapshot.rows(sql.format(members), cut)}
     bypassed = dict(snapshot.rows(_BYPASSED.format(members), {"keys": own["keys"]}))
     rows = []
     for session, harness, project, began, last in found:
@@ -156,8 +165,12 @@ def sessions(snapshot: Snapshot, asked: api.FindSessions) -> KeptSessionsReply:
 
 
 def listed(snapshot: Snapshot, asked: Asked[api.ListSearchesRequest]) -> api.ListSearchesReply:
-    """Return a page of the agent's searches, the last one first, with those memories that it may still read."""
+    """Return a page of the agent's searches, the last one first, with those memories that it may still read.
+
+    Raises InvalidRequest for a cursor that no page has returned.
+    """
     wanted = asked.request
+    below, earlier = _cursor(snapshot, asked)
     found = snapshot.rows(
         _LIST,
         {
@@ -167,14 +180,33 @@ def listed(snapshot: Snapshot, asked: Asked[api.ListSearchesRequest]) -> api.Lis
             "kind": wanted.kind,
             "no_hits": None if wanted.no_hits is None else int(wanted.no_hits),
             "since": wanted.since,
-            "before": wanted.before,
+            "below": below,
+            "earlier": earlier,
             "limit": wanted.limit,
         },
     )
     memories = _memories(snapshot, asked, [row[0] for row in found])
     searches = [_search(row, memories[row[0]]) for row in found]
-    more = searches[-1].id if len(searches) == wanted.limit else None
+    more = f"{searches[-1].at} {searches[-1].id}" if len(searches) == wanted.limit else None
     return api.ListSearchesReply(searches=searches, count=len(searches), next=more)
+
+
+def _cursor(snapshot: Snapshot, asked: Asked[api.ListSearchesRequest]) -> tuple[int | None, str | None]:
+    """Return the number below which, and the time before which, the page begins.
+
+    The time if the search of the cursor was deleted meanwhile. Raises InvalidRequest for what is no cursor.
+    """
+    before = asked.request.before
+    if before is None:
+        return None, None
+    at, _, id_ = before.partition(" ")
+    row = snapshot.one(_PLACE, {"id": id_ or at, "agent_id": asked.caller.agent_id})
+    if row is not None:
+        return row[0], None
+    moment = epoch_ms(at) if id_ else None
+    if moment is None:
+        raise InvalidRequest("before must be the `next` of a page", field="before")
+    return None, iso(moment)
 
 
 def _memories(
@@ -185,13 +217,39 @@ def _memories(
     where, bindings = conjunction(
         (f"r.search_seq IN ({members})", bound), readable_in_any_scope(snapshot, asked.caller.read)
     )
+    found = snapshot.rows(_ROWS.format(where), bindings)
+    former = _former(snapshot, {(row[1], row[2], row[9]) for row in found if row[2] != row[7] and not row[8]})
     by_search: dict[int, list[SearchMemory]] = defaultdict(list)
-    for seq, *row in snapshot.rows(_ROWS.format(where), bindings):
-        by_search[seq].append(_described(*row))
+    for row in found:
+        by_search[row[0]].append(_described(former.get((row[1], row[2])), *row[1:9]))
     return by_search
 
 
+def _former(snapshot: Snapshot, wanted: set[tuple[str, int, int]]) -> dict[tuple[str, int], str]:
+    """Return the words of memories by id and former version, as far as the history has them.
+
+    ``wanted``: id, former version, present version. The oldest events are purged first, so that the last events are
+    those of the last versions; the first of them that changed the words replaced those of the former version.
+    """
+    if not wanted:
+        return {}
+    ids = snapshot.dialect.listed(sorted({memory_id for memory_id, _, _ in wanted}))
+    events: dict[str, list[tuple[int, int | None]]] = defaultdict(list)
+    for memory_id, seq, changed in snapshot.rows(_CHANGES.format(snapshot.dialect.members("ids")), {"ids": ids}):
+        events[memory_id].append((seq, changed))
+    edits = {}
+    for memory_id, version, present in wanted:
+        if 0 < present - version <= len(events[memory_id]):
+            later = events[memory_id][version - present :]
+            edits[memory_id, version] = next((seq for seq, changed in later if changed), None)
+    bound = {"seqs": snapshot.dialect.listed(sorted({seq for seq in edits.values() if seq is not None}))}
+    sql = _FORMER.format(snapshot.dialect.members("seqs"))
+    texts = dict(snapshot.rows(sql, {**bound, "chars": api.CONTENT_CHARS}))
+    return {each: texts[seq] for each, seq in edits.items() if seq is not None}
+
+
 def _described(
+    former: str | None,
     memory_id: str,
     version: int,
     relevance: float | None,
@@ -200,7 +258,6 @@ def _described(
     content: str | None,
     now: int,
     is_deleted: int,
-    former: str | None = None,
 ) -> SearchMemory:
     return SearchMemory(
         id=memory_id,
@@ -225,7 +282,7 @@ def described(snapshot: Snapshot, asked: api.DescribeMemories) -> api.DescribedM
     rows = {seq: (memory_id, row) for seq, memory_id, *row in snapshot.rows(_MEMORIES.format(where), bindings)}
     return api.DescribedMemories(
         [
-            _described(rows[each.seq][0], each.version, each.relevance, each.outcome, *rows[each.seq][1])
+            _described(None, rows[each.seq][0], each.version, each.relevance, each.outcome, *rows[each.seq][1])
             for each in asked.memories
             if each.seq in rows
         ]

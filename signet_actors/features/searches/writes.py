@@ -30,14 +30,13 @@ _FORGET_SESSION: Final = (
     "UPDATE searches SET prompt = NULL WHERE session_key = :session_key AND agent_id = :agent_id AND prompt IS NOT NULL"
 )
 _OF_TRANSCRIPT: Final = "SELECT t.session_key, t.agent_id FROM session_transcripts t WHERE t.seq = :seq"
-_DELETE: Final = (
-    "DELETE FROM searches WHERE seq IN (SELECT s.seq FROM searches s WHERE s.created_at < :cutoff"
-    " ORDER BY s.created_at LIMIT :limit)"
-)
-_DELETE_OLDEST: Final = (
-    "DELETE FROM searches WHERE seq IN (SELECT s.seq FROM searches s"
-    " WHERE s.seq <= (SELECT max(n.seq) FROM searches n) - :most ORDER BY s.seq LIMIT :limit)"
-)
+_WITH_SIZE: Final = "SELECT s.seq, 1 + (SELECT count(*) FROM search_rows r WHERE r.search_seq = s.seq) FROM searches s"
+_OLD: Final = f"{_WITH_SIZE} WHERE s.created_at < :cutoff ORDER BY s.created_at LIMIT :limit"
+_OLDEST: Final = f"{_WITH_SIZE} ORDER BY s.seq LIMIT :limit"
+_FIRST: Final = "SELECT min(s.seq) FROM searches s"
+_LAST: Final = "SELECT max(s.seq) FROM searches s"
+_COUNT: Final = "SELECT count(*) FROM searches"
+_DELETE: Final = "DELETE FROM searches WHERE seq IN ({})"
 
 
 def record(context: CommandContext, command: RecordSearches) -> SearchesRecorded:
@@ -100,16 +99,32 @@ def forget_transcript(tx: WriteTransaction, seq: int) -> None:
         forget_session(tx, session_key, agent_id)
 
 
-def delete_before(tx: WriteTransaction, cutoff: str, limit: int) -> int:
-    """Delete at most ``limit`` of the searches from before the cutoff; return their number."""
-    tx.execute(_DELETE, {"cutoff": cutoff, "limit": limit})
-    return tx.changes()
+def purge(tx: WriteTransaction, cutoff: str, most: int, limit: int) -> tuple[int, bool]:
+    """Delete searches from before the cutoff; where there is none, the oldest beyond ``most``.
+
+    Return their number and whether some may be left. At most ``limit`` rows are deleted, of which a search has one and
+    one for each of its memories; but one search, however many it has.
+    """
+    old = tx.rows(_OLD, {"cutoff": cutoff, "limit": limit})
+    found = old
+    if not old and limit and (beyond := _beyond(tx, most)):
+        found = tx.rows(_OLDEST, {"limit": min(limit, beyond)})
+    seqs: list[int] = []
+    rows = 0
+    for seq, size in found:
+        rows += size
+        if seqs and rows > limit:
+            break
+        seqs.append(seq)
+    if seqs:
+        tx.execute(_DELETE.format(tx.dialect.members("seqs")), {"seqs": tx.dialect.listed(seqs)})
+    return len(seqs), bool(old) or len(seqs) < len(found)
 
 
-def delete_beyond(tx: WriteTransaction, most: int, limit: int) -> int:
-    """Delete at most ``limit`` of those that are older than the newest ``most``; return their number."""
-    tx.execute(_DELETE_OLDEST, {"most": most, "limit": limit})
-    return tx.changes()
+def _beyond(tx: WriteTransaction, most: int) -> int:
+    """Return how many there are beyond ``most``; they are counted only if their numbers span more."""
+    span = (tx.value(_LAST) or 0) - (tx.value(_FIRST) or 0) + 1
+    return max(0, tx.value(_COUNT) - most) if span > most else 0
 
 
 WRITES: Final = {RecordSearches: record}

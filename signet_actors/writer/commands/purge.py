@@ -73,15 +73,15 @@ def _tombstones(context: CommandContext, cutoff: str, limit: int) -> tuple[int, 
     return len(rows), len(rows) >= limit
 
 
-def _session_memories(context: CommandContext, cutoff: str, limit: int) -> int:
+def _session_memories(context: CommandContext, cutoff: str, limit: int) -> tuple[int, bool]:
     """Delete what was asked for, what sessions were offered, their feedback and scores, of before the cutoff.
 
     Of what was asked for also the oldest beyond ``search.ledger_rows``.
     """
     deleted = session_memories.delete_before(context.tx, cutoff, limit)
     deleted += scores.delete_before(context.tx, cutoff, limit - deleted)
-    deleted += searches.delete_before(context.tx, cutoff, limit - deleted)
-    return deleted + searches.delete_beyond(context.tx, context.config.search.ledger_rows, limit - deleted)
+    count, more = searches.purge(context.tx, cutoff, context.config.search.ledger_rows, limit - deleted)
+    return deleted + count, more or deleted + count >= limit
 
 
 def _history(context: CommandContext, cutoff: str, limit: int) -> tuple[int, bool]:
