@@ -226,37 +226,6 @@ def search(invocation: Invocation, words: tuple[str, ...], limit: int, only: dic
 
 
 _SCALES = {"keyword": "BM25 {:.2f}", "hint": "{:.2f} of the best match of words", "vector": "cosine {:.3f}"}
-_STAGES = {
-    "token_similarity": "word by word",
-    "subject": "about the subject of the question",
-    "question": "asks itself",
-    "time": "tells a time",
-    "number": "has a number",
-    "date": "is near the date",
-    "neighbours": "a neighbour matches",
-    "answer": "follows a question that matches",
-    "episode": "the best of its conversation",
-    "compensation": "outside conversations",
-    "scale": "scaled to 1",
-    "traversal": "linked to what you name",
-    "gravity": "has no word of the question",
-    "hub": "about frequent things alone",
-    "resolution": "decides, or names a date",
-    "outside_window": "outside the time window",
-    "rerank": "reranked by cosine",
-    "newest_first": "the newest of equals first",
-    "exact_match": "has the identifier literally",
-}
-_OUTCOMES = {
-    "not_found": "there is no such memory, or you may not read it",
-    "filtered": "left out by the filter {filters}",
-    "not_a_candidate": "no candidate: others match better by words and by meaning",
-    "below_min_score": "its score of {value:.3f} before priors and context is below the minimum {threshold:g}",
-    "below_min_relevance": "its relevance {value:.3f} is below the minimum {threshold:g}",
-    "already_recalled": "left out, because the session has received it",
-    "beyond_limit": "at rank {rank}, beyond the limit of {threshold:g}",
-    "returned": "among the results, at rank {rank}",
-}
 
 
 def print_explained_results(results: Sequence[Mapping[str, Any]]) -> None:
@@ -272,24 +241,20 @@ def print_explained_results(results: Sequence[Mapping[str, Any]]) -> None:
 def print_explained_id(explained: Mapping[str, Any]) -> None:
     """Print what became of the memory that the command names; on a pipe to standard error, apart from the rows."""
     with contextlib.nullcontext() if on_terminal() else contextlib.redirect_stdout(sys.stderr):
-        values = {**explained, "filters": ", ".join(map(str, explained.get("filters") or []))}
-        template = _OUTCOMES.get(str(explained.get("outcome")), "{outcome}")
-        print_wrapped(f"{explained.get('id')}: {template.format(**values)}", indent=2)
+        print_wrapped(f"{explained.get('id')}: {explained.get('why')}", indent=2)
         _print_explanation(explained.get("explanation"))
 
 
 def _print_explanation(explanation: Mapping[str, Any] | None) -> None:
     if explanation:
-        print_fields(_lines(explanation), indent=3)
+        for sentence in explanation["because"]:
+            print_wrapped(one_line(sentence), indent=3, lead="   ")
+        print_fields(_numbers(explanation), indent=3)
 
 
-def _lines(explanation: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _numbers(explanation: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "found by", ", ".join(_leg(leg) for leg in explanation["legs"]) or "context or date alone"
-    yield "path", " > ".join(explanation.get("path") or ())
-    yield "words", ", ".join(explanation["terms"])
-    yield "similar", ", ".join(explanation["similar_terms"])
-    yield "without", ", ".join(explanation["missing_terms"])
-    moves = [f"{move['points']:+.3f} {_STAGES.get(move['stage'], move['stage'])}" for move in explanation["moves"]]
+    moves = [f"{move['points']:+.3f} {move['stage'].replace('_', ' ')}" for move in explanation["moves"]]
     yield (
         "score",
         " ".join([f"{explanation['base']:.3f} by words and meaning", *moves, f"= {explanation['score']:.3f}"]),

@@ -21,6 +21,7 @@ from signet_actors.domain.query_words import phrase_expression
 from signet_actors.domain.ranking import bm25, relevance
 from signet_actors.domain.ranking.context import InContext
 from signet_actors.domain.ranking.explanation import ExplainedId, Explanation, LegScore, Move
+from signet_actors.domain.ranking.reasons import with_reasons, with_why
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import Recall
 from signet_actors.searcher.columns import Mask, Seqs
@@ -111,7 +112,8 @@ class Explained(NamedTuple):
 def explain(reader: Reader, snapshot: Snapshot, command: Recall, stages: Stages) -> Explained:
     """Return the explanations that the request wants."""
     explainer = _Explainer(reader, snapshot, command, stages)
-    return Explained(explainer.results(), explainer.named())
+    named = explainer.named()
+    return Explained(explainer.results(), None if named is None else with_why(named))
 
 
 class _Term(NamedTuple):
@@ -230,7 +232,7 @@ class _Explainer:
         terms = [term.text for term in held if term.meant_by is None]
         cosines = np.array([cosine])
         covered, standing = stages.measure.coverage(row), stages.measure.standing(row, cosines)
-        return Explanation(
+        explanation = Explanation(
             legs=self._legs(seq, strength, cosine),
             terms=terms,
             missing_terms=[term.text for term in self._terms if term.meant_by is None and term.text not in terms],
@@ -243,6 +245,7 @@ class _Explainer:
             relevance=float(stages.measure.relevance(row, cosines)[0]),
             path=path_to(self._snapshot, self._reader.graph, stages.graph, seq),
         )
+        return with_reasons(explanation)
 
     def _legs(self, seq: int, strength: float, cosine: float) -> list[LegScore]:
         hits, legs = self._stages.keyword_hits, []

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from signet_actors.domain.ranking.explanation import ExplainedId, Move
+from signet_actors.domain.ranking.reasons import with_reasons, with_why
 from signet_actors.domain.timestamps import iso
 from signet_actors.protocol.searcher import Recall, Recalled, RecalledRow, RowTime, StageTiming
 from signet_actors.searcher.explain import TIME_WINDOW
@@ -83,7 +84,7 @@ def _lowered(row: RecalledRow, ratio: float) -> RecalledRow:
     score, why = round(row.score * ratio, 6), row.explanation
     if why is not None:
         moves = [*why.moves, Move("outside_window", round(score - why.score, 6))]
-        why = msgspec.structs.replace(why, moves=moves, score=score)
+        why = with_reasons(msgspec.structs.replace(why, moves=moves, score=score))
     return msgspec.structs.replace(row, score=score, explanation=why)
 
 
@@ -92,4 +93,4 @@ def _after(count: int, fate: ExplainedId | None) -> ExplainedId | None:
     if fate is None or fate.rank is None:
         return fate
     threshold = None if fate.threshold is None else fate.threshold + count
-    return msgspec.structs.replace(fate, rank=fate.rank + count, threshold=threshold)
+    return with_why(msgspec.structs.replace(fate, rank=fate.rank + count, threshold=threshold))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from click.testing import Result
 
 from tests.support.scripted_daemon import ScriptedDaemon
@@ -28,6 +27,7 @@ EXPLANATION: dict[str, Any] = {
     "coverage": 0.71,
     "standing": 2.34,
     "relevance": 0.93,
+    "because": ["It has 2 of 3 words of the search: port, heron."],
 }
 ROW: dict[str, Any] = {"id": ID, "content": "heron listens\non port 7420", "score": 0.85, "explanation": EXPLANATION}
 
@@ -47,59 +47,30 @@ def test_each_result_is_printed_with_the_way_of_its_score(
     assert result.stdout.splitlines() == [
         "1. heron listens on port 7420",
         f"   {ID}",
+        "   It has 2 of 3 words of the search: port, heron.",
         "   found by: keyword (rank 3, BM25 5.12), vector (not among its best, cosine 0.613)",
-        "   words: port, heron",
-        "   similar: product",
-        "   without: production",
-        "   score: 0.800 by words and meaning +0.150 about the subject of the question -0.100 asks itself = 0.850",
+        "   score: 0.800 by words and meaning +0.150 subject -0.100 question = 0.850",
         "   relevance: 0.930: 71% of the words by weight, +2.3 spreads from unrelated memories",
     ]
 
 
-def test_the_path_through_the_knowledge_graph_is_printed(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
-    answer(
-        daemon, [{**ROW, "explanation": {**EXPLANATION, "path": ["Billing", "depends_on", "Postgres", "port 5433"]}}]
-    )
-    assert (
-        "   path: Billing > depends_on > Postgres > port 5433" in signet("recall", "q", "--explain").stdout.splitlines()
-    )
-
-
-@pytest.mark.parametrize(
-    ("explained", "text"),
-    [
-        ({"outcome": "not_found"}, "there is no such memory, or you may not read it"),
-        ({"outcome": "filtered", "filters": ["type", "project"]}, "left out by the filter type, project"),
-        ({"outcome": "not_a_candidate"}, "no candidate: others match better by words and by meaning"),
-        (
-            {"outcome": "below_min_score", "value": 0.04, "threshold": 0.1},
-            "its score of 0.040 before priors and context is below the minimum 0.1",
-        ),
-        (
-            {"outcome": "below_min_relevance", "value": 0.2, "threshold": 0.5},
-            "its relevance 0.200 is below the minimum 0.5",
-        ),
-        ({"outcome": "already_recalled"}, "left out, because the session has received it"),
-        ({"outcome": "beyond_limit", "rank": 14, "threshold": 10.0}, "at rank 14, beyond the limit of 10"),
-        ({"outcome": "returned", "rank": 2}, "among the results, at rank 2"),
-    ],
-)
 def test_a_named_memory_is_told_in_a_sentence_also_without_results(
-    daemon: ScriptedDaemon, signet: Callable[..., Result], explained: dict[str, Any], text: str
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
-    answer(daemon, [], explained={"id": ID, "filters": [], "rank": None, "explanation": None, **explained})
+    why = "it is left out by the filter type, project"
+    answer(daemon, [], explained={"id": ID, "outcome": "filtered", "why": why, "explanation": None})
     result = signet("recall", "q", "--explain-id", ID)
-    assert (result.exit_code, result.stderr) == (0, f"Nothing found.\n{ID}: {text}\n")
+    assert (result.exit_code, result.stderr) == (0, f"Nothing found.\n{ID}: {why}\n")
     assert daemon.asked[0].body["explainId"] == ID
 
 
 def test_on_a_pipe_the_rows_of_the_results_are_not_mixed_with_the_sentence_on_a_named_memory(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
-    answer(daemon, [ROW], explained={"id": ID, "outcome": "returned", "rank": 1, "explanation": EXPLANATION})
+    answer(daemon, [ROW], explained={"id": ID, "outcome": "returned", "why": "it is there", "explanation": EXPLANATION})
     result = signet("recall", "q", "--explain-id", ID)
     assert [len(row.split("\t")) for row in result.stdout.splitlines()] == [6]
-    assert f"{ID}: among the results, at rank 1\n   found by: " in result.stderr
+    assert f"{ID}: it is there\n   It has 2 of 3 words of the search: port, heron.\n   found by: " in result.stderr
 
 
 def test_terms_of_a_query_do_not_control_the_terminal(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
@@ -107,9 +78,9 @@ def test_terms_of_a_query_do_not_control_the_terminal(daemon: ScriptedDaemon, si
     row = {
         **ROW,
         "content": evil,
-        "explanation": {**EXPLANATION, "terms": [evil], "missing_terms": [evil], "similar_terms": [evil]},
+        "explanation": {**EXPLANATION, "because": [evil]},
     }
-    answer(daemon, [row], explained={"id": evil, "outcome": "filtered", "filters": [evil], "explanation": EXPLANATION})
+    answer(daemon, [row], explained={"id": evil, "outcome": "filtered", "why": evil, "explanation": EXPLANATION})
     result = signet("recall", "q", "--explain", "--explain-id", ID)
     assert result.exit_code == 0
     assert not set(result.stdout) & {"\x1b", "\x07", "\u202e"}

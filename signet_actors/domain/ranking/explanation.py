@@ -45,7 +45,7 @@ class Explanation(msgspec.Struct, frozen=True):
     ``terms`` of the query are in the memory, ``missing_terms`` are not; terms too frequent to be searched for are in
     neither. ``similar_terms`` are in the memory, and resemble a missing term that no memory has. ``coverage`` and
     ``standing`` (in spreads, None without a vector) are the two parts of ``relevance``. ``path``: how the knowledge
-    graph led to it, from an entity that the query names to what the memory states.
+    graph led to it, from an entity that the query names to what the memory states. ``because``: all this in sentences.
     """
 
     legs: list[LegScore]
@@ -59,6 +59,7 @@ class Explanation(msgspec.Struct, frozen=True):
     standing: float | None
     relevance: float
     path: list[str] = []
+    because: list[str] = []
 
 
 class ExplainedId(msgspec.Struct, frozen=True):
@@ -67,11 +68,12 @@ class ExplainedId(msgspec.Struct, frozen=True):
     ``not_found``: it does not exist, or the caller may not read it. ``filtered``: ``filters`` exclude it.
     ``not_a_candidate``: no leg had it among its best, nor context or date. ``below_min_score`` and
     ``below_min_relevance``: its ``value`` is below the ``threshold``. ``beyond_limit``: its ``rank`` is.
-    ``already_recalled``: the session has received it.
+    ``already_recalled``: the session has received it. ``why``: the outcome in words.
     """
 
     id: str
     outcome: Outcome
+    why: str = ""
     filters: list[str] = []
     rank: int | None = None
     value: float | None = None

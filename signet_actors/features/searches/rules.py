@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from signet_actors.domain.normalization import collapsed
+from signet_actors.domain.ranking.reasons import OUTCOMES
 from signet_actors.domain.text_cut import beginning_of
 
 WORDS: Final[dict[str, str]] = {
@@ -20,7 +21,7 @@ WORDS: Final[dict[str, str]] = {
     "asked_lately": "it was asked for lately in this project",
     "last_session": "it tells what the last session was about",
     "important": "it is among the most important ones for this project",
-    "received": "the session already had it",
+    "received": OUTCOMES["already_recalled"],
     "below_relevance": "it fits too little",
     "doubtful": "it probably does not answer, and another memory does",
     "older_version": "a newer memory says the same or replaces it",
@@ -31,13 +32,13 @@ WORDS: Final[dict[str, str]] = {
 """Each outcome as a person reads it."""
 FATES: Final[dict[str, str]] = {
     "not_searched": "nothing was searched for, because the prompt does not say what it is about",
-    "not_found": "there is no such memory, or this agent may not read it",
+    "not_found": OUTCOMES["not_found"],
     "forgotten": "it was forgotten",
     "filtered:project": "it belongs to another project",
     "filtered:no_project": "it belongs to a project, and the prompt came from none",
     "filtered:importance_min": "its importance is below 0.3, the least that is given",
     "filtered:scope": "it is in another scope",
-    "not_a_candidate": "it has no word of the prompt, and its meaning is far from it",
+    "not_a_candidate": OUTCOMES["not_a_candidate"],
     "below_min_score": WORDS["below_relevance"],
     "below_min_relevance": "it fits too little: its relevance is below hooks.userPromptSubmit.minScore",
     "already_recalled": WORDS["received"],

@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { useLoad } from "./load.js";
 import { attempt, say } from "./notice.js";
 import { Command, Placeholder, Reading, Time } from "./parts.js";
-import { count, cut, size, span, verdict } from "./words.js";
+import { count, cut, sentence, size, span, verdict } from "./words.js";
 
 const STATE_MS = 5_000;
 // Why nothing is purged in the first hour, as it should be.
@@ -20,11 +20,6 @@ const REPAIRS = {
   "re-embed": ["Embed them", () => api("repair.reembed")],
   "clean-orphans": ["Delete the vectors", () => api("repair.clean_orphans")],
 };
-
-function sentence(text) {
-  const shown = cut(text, 400);
-  return `${shown.charAt(0).toUpperCase()}${shown.slice(1)}${/[.!?]$/.test(shown) ? "" : "."}`;
-}
 
 // Returns what is wrong, the worst first: [severity, sentence, command].
 function findings({ status, pipeline, backups }) {

@@ -5,9 +5,9 @@ import { forget, move, pin, recover, retype, rewrite, tag } from "./changes.js";
 import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
 import { say } from "./notice.js";
-import { Command, Diff, MemoryLine, Placeholder, Project, Reading, Relevance, TYPES, Time, Type, useFocus } from "./parts.js";
+import { Because, Command, Diff, MemoryLine, Placeholder, Project, Reading, Relevance, TYPES, Time, Type, useFocus } from "./parts.js";
 import { setParams, to } from "./route.js";
-import { because, count, cut, fate, shortId, tagsOf, visible } from "./words.js";
+import { count, cut, sentence, shortId, tagsOf, visible } from "./words.js";
 
 const EVENTS = 200;
 
@@ -108,14 +108,13 @@ function Facts({ memory, gone, done }) {
 
 function Why({ query, explained }) {
   if (!explained) return null;
-  const { explanation: why, outcome } = explained;
+  const { explanation: why, why: reason } = explained;
   const numbers = why ? [
     ...why.legs.map((leg) => [leg.leg, leg.rank ? `rank ${leg.rank}` : "not found by it", leg.score]), ["base", "", why.base],
     ...why.moves.map((move) => [move.stage, "", `${move.points > 0 ? "+" : ""}${move.points}`]), ...["score", "coverage", "standing"].map((name) => [name, "", why[name] ?? "none"]),
   ] : [];
   return html`<section class="why"><h3>Why it is here: “${cut(query, 60)}”</h3>
-    ${why ? html`<p><${Relevance} value=${why.relevance} /></p><ul>${because(why).map((line) => html`<li>${line}</li>`)}</ul>` : null}
-    ${outcome !== "returned" ? html`<p>${fate(explained)}</p>` : null}
+    <p><${Relevance} value=${why?.relevance} /> ${sentence(reason)}</p><${Because} explanation=${why} />
     ${why ? html`<details><summary>Numbers</summary><table><tbody>${numbers.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table></details>` : null}
   </section>`;
 }

@@ -32,6 +32,11 @@ export function Relevance({ value }) {
   </span>`;
 }
 
+// Why the daemon has a memory where it is.
+export function Because({ explanation }) {
+  return explanation ? html`<ul>${explanation.because.map((line) => html`<li>${visible(line)}</li>`)}</ul>` : null;
+}
+
 export function Project({ project }) {
   return html`<span class=${project ? "project" : "project none"} title=${visible(project || "")}>${projectName(project)}</span>`;
 }

@@ -3,8 +3,8 @@
 import { html, useState } from "./preact.js";
 import { api } from "./api.js";
 import { attempt } from "./notice.js";
-import { Relevance } from "./parts.js";
-import { because, count, cut } from "./words.js";
+import { Because, Relevance } from "./parts.js";
+import { count, cut } from "./words.js";
 
 const ID = /^[0-9a-f-]{6,36}$/i;
 
@@ -57,8 +57,7 @@ async function explained(asked, memory) {
 function Told({ told, close }) {
   const { explained: now } = told;
   return html`<div class="told" role="status"><button type="button" class="plain" aria-label="Close" onClick=${close}>×</button><p><b>${cut(told.words || told.memory.content, 160)}</b>${told.words ? html` <span class="meta">in its words of then</span>` : null}</p><p>${told.then}</p>
-    ${now ? html`<p>Today it would be ${inWords(now)}. ${now.explanation ? html`<${Relevance} value=${now.explanation.relevance} />` : null}</p>
-      ${now.explanation ? html`<ul>${because(now.explanation, "prompt").map((line) => html`<li>${line}</li>`)}</ul>` : null}` : null}</div>`;
+    ${now ? html`<p>Today it would be ${inWords(now)}. <${Relevance} value=${now.explanation?.relevance} /></p><${Because} explanation=${now.explanation} />` : null}</div>`;
 }
 
 // Why a memory was given, or left out, beside its line.

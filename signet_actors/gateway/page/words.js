@@ -15,6 +15,12 @@ export function cut(text, most) {
   return visible(shown.length > most ? `${shown.slice(0, most).join("")}…` : String(text ?? ""));
 }
 
+// A clause of the daemon, as a sentence.
+export function sentence(text) {
+  const shown = cut(text, 400);
+  return `${shown.charAt(0).toUpperCase()}${shown.slice(1)}${/[.!?]$/.test(shown) ? "" : "."}`;
+}
+
 export const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 
 const UNITS = [["y", 31557600], ["mo", 2629800], ["d", 86400], ["h", 3600], ["min", 60]];
@@ -53,50 +59,6 @@ export function fits(relevance) {
   return relevance >= 0.5 ? "likely answers" : "probably does not answer";
 }
 
-const listed = (words) => words.map((word) => cut(word, 40)).join(", ");
-
-// What a stage of the search that raised a score, or lowered it, means. The others only make scores comparable.
-const STAGES = {
-  subject: ["It is about what the search is about."],
-  question: ["It has what the question asks for."],
-  time: ["It has the time that the search names.", "It lacks the time that the search asks for."],
-  number: ["It has a number, which the search asks for."],
-  date: ["Its date is near the one that the search names."],
-  neighbours: ["It was said near other results."],
-  answer: ["It answers what another result asks."],
-  episode: ["It was said in a session with other results."],
-  traversal: ["The knowledge graph leads to it."],
-  gravity: [null, "It shares no word with the search."],
-  hub: [null, "It is about something that very many memories are about."],
-  resolution: [null, "It was resolved or replaced."],
-  rerank: ["A model put it higher.", "A model put it lower."],
-  newest_first: ["It is newer than what says the same."],
-  exact_match: ["It has the exact name that the search has."],
-};
-
-// Why a search, or what a hook searched for a prompt, put a memory where it is, as sentences.
-export function because(explanation, asked = "search") {
-  const { terms, missing_terms: missing, similar_terms: similar, legs, moves, path } = explanation;
-  const said = [];
-  const all = terms.length + missing.length;
-  if (all) said.push(terms.length ? `It has ${terms.length} of ${count(all, "word")} of the ${asked}: ${listed(terms)}.` : `It has none of the words of the ${asked}.`);
-  if (missing.length && terms.length) said.push(`It lacks ${listed(missing)}.`);
-  if (similar.length) said.push(`It has words that resemble a missing one: ${listed(similar)}.`);
-  const meaning = legs.find((leg) => leg.leg === "vector");
-  if (meaning) {
-    const close = meaning.score >= 0.5 ? "close to" : meaning.score >= 0.25 ? "related to" : "far from";
-    said.push(`Its meaning is ${close} the ${asked} (${meaning.score.toFixed(2)}).`);
-  }
-  if (legs.some((leg) => leg.leg === "hint" && leg.rank)) said.push("It was stored with a hint of such a question.");
-  if (path.length) said.push(`The search names what it is about: ${listed(path)}.`);
-  for (const { stage, points } of moves) {
-    const [raised, lowered] = STAGES[stage] || [];
-    const effect = points >= 0.01 ? raised : points <= -0.01 ? lowered : null;
-    if (effect) said.push(effect.replace("the search", `the ${asked}`));
-  }
-  return said;
-}
-
 const SKIPPED = {
   already_started: "the session has had its start",
   claimed: "another program serves this session",
@@ -120,21 +82,4 @@ export function verdict(health, last, lastGiven) {
   const proof = lastGiven && lastGiven.id !== last.id ? ` Before it, ${ago(lastGiven.at)}, one was ${outcomeOf(lastGiven)}.` : "";
   const sentence = `The last prompt came ${ago(last.at)} from ${cut(last.harness || "a program", 30)}: ${outcomeOf(last)}.${proof}`;
   return Date.now() - Date.parse(last.at) > SILENT_MS ? ["is-warn", "◆ Silent", sentence] : ["is-ok", "● Working", sentence];
-}
-
-const number = (value) => value?.toFixed(2) ?? "?";
-
-const FATES = {
-  returned: () => "It is among the results.",
-  beyond_limit: ({ rank }) => `It fits, but ${rank ? `${rank - 1} others fit` : "others fit"} better.`,
-  already_recalled: () => "This session had it already.",
-  below_min_score: ({ value, threshold }) => `Its score ${number(value)} is below ${number(threshold)}.`,
-  below_min_relevance: ({ value, threshold }) => `It probably does not answer: ${number(value)} is below ${number(threshold)}.`,
-  filtered: ({ filters = [] }) => `It is left out by: ${listed(filters)}.`,
-  not_a_candidate: () => "It has neither words nor meaning of the search that others do not have more of.",
-};
-
-// What became of a memory that somebody expected, as a sentence.
-export function fate(explained) {
-  return FATES[explained.outcome]?.(explained) ?? "It does not exist any more, or this agent may not read it.";
 }

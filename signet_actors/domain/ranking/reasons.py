@@ -1,0 +1,89 @@
+"""The reasons of a recall as sentences, for the page, the command line and programs alike.
+
+Source: docs/quality.md "Why is a memory there".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
+
+LEAST_POINTS: Final = 0.01
+"""A stage that moved a score by less is no reason."""
+CLOSE: Final = ((0.5, "close to"), (0.25, "related to"))
+"""From which cosine on a meaning is said to be so."""
+_WORD_CHARS: Final = 40
+_STAGES: Final[dict[str, tuple[str, str]]] = {
+    "subject": ("It is about the subject of the search.", ""),
+    "question": ("", "It asks something itself."),
+    "time": ("It tells a time, which the search asks for.", ""),
+    "number": ("It has a number, which the search asks for.", ""),
+    "date": ("Its date is near the one that the search names.", ""),
+    "neighbours": ("What was said beside it matches.", ""),
+    "answer": ("It follows a question that matches.", ""),
+    "episode": ("It was said in a conversation that matches.", ""),
+    "traversal": ("The knowledge graph leads to it.", ""),
+    "gravity": ("", "It shares no word with the search."),
+    "hub": ("", "It is about something that very many memories are about."),
+    "resolution": ("It decides something, or names a date.", ""),
+    "outside_window": ("", "It is outside the time that the search names."),
+    "rerank": ("Its meaning put it higher.", "Its meaning put it lower."),
+    "newest_first": ("It is newer than what says the same.", ""),
+    "exact_match": ("It has the exact name that the search has.", ""),
+}
+"""What a stage says that raised a score, and that lowered it. The others only make scores comparable."""
+OUTCOMES: Final[dict[str, str]] = {
+    "returned": "it is among the results, at rank {rank}",
+    "beyond_limit": "it is at rank {rank}, beyond the limit of {threshold:g}",
+    "already_recalled": "the session already had it",
+    "below_min_score": "its score of {value:.3f} before priors and context is below the minimum {threshold:g}",
+    "below_min_relevance": "its relevance {value:.3f} is below the minimum {threshold:g}",
+    "not_a_candidate": "others match better by words and by meaning",
+    "filtered": "it is left out by the filter {filters}",
+    "not_found": "there is no such memory, or this agent may not read it",
+}
+"""What became of a memory; the values are those of ``ExplainedId``."""
+
+
+def with_reasons(explanation: Explanation) -> Explanation:
+    """Return the explanation with its sentences, ``because``."""
+    held, missing = explanation.terms, explanation.missing_terms
+    said = []
+    if held:
+        words = len(held) + len(missing)
+        said.append(f"It has {len(held)} of {words} word{'s'[: words != 1]} of the search: {_listed(held)}.")
+        if missing:
+            said.append(f"It lacks {_listed(missing)}.")
+    elif missing:
+        said.append("It has none of the words of the search.")
+    if explanation.similar_terms:
+        said.append(f"It has words that resemble a missing one: {_listed(explanation.similar_terms)}.")
+    for leg in explanation.legs:
+        if leg.leg == "vector":
+            near = next((word for least, word in CLOSE if leg.score >= least), "far from")
+            said.append(f"Its meaning is {near} that of the search ({leg.score:.2f}).")
+        if leg.leg == "hint" and leg.rank is not None:
+            said.append("It was stored with a hint of such a question.")
+    if explanation.path:
+        said.append(f"The search names what it is about: {' > '.join(map(_cut, explanation.path))}.")
+    moves = [move for move in explanation.moves if abs(move.points) >= LEAST_POINTS]
+    said += [_STAGES.get(move.stage, ("", ""))[move.points < 0] for move in moves]
+    return msgspec.structs.replace(explanation, because=list(filter(None, said)))
+
+
+def with_why(fate: ExplainedId) -> ExplainedId:
+    """Return the fate with its reason, ``why``."""
+    values = {**msgspec.structs.asdict(fate), "filters": ", ".join(fate.filters)}
+    return msgspec.structs.replace(fate, why=OUTCOMES[fate.outcome].format(**values))
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(map(_cut, words))
+
+
+def _cut(word: str) -> str:
+    return word if len(word) <= _WORD_CHARS else f"{word[:_WORD_CHARS]}…"

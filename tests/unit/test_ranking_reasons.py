@@ -1,0 +1,96 @@
+"""The reasons of a recall in sentences. Source: docs/quality.md "Why is a memory there"."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+from signet_actors.domain.ranking.explanation import ExplainedId, Explanation, LegScore, Move, Outcome
+from signet_actors.domain.ranking.reasons import OUTCOMES, with_reasons, with_why
+
+PLAIN = Explanation(
+    legs=[],
+    terms=[],
+    missing_terms=[],
+    similar_terms=[],
+    base=0.8,
+    moves=[],
+    score=0.8,
+    coverage=0.7,
+    standing=None,
+    relevance=0.9,
+)
+
+
+def because(**changes: Any) -> list[str]:
+    return with_reasons(msgspec.structs.replace(PLAIN, **changes)).because
+
+
+def test_the_words_that_a_memory_has_and_lacks_are_named() -> None:
+    assert because(terms=["port", "heron"], missing_terms=["production"], similar_terms=["product"]) == [
+        "It has 2 of 3 words of the search: port, heron.",
+        "It lacks production.",
+        "It has words that resemble a missing one: product.",
+    ]
+    assert because(terms=["port"]) == ["It has 1 of 1 word of the search: port."]
+    assert because(missing_terms=["port"]) == ["It has none of the words of the search."]
+    assert because(terms=["x" * 50]) == [f"It has 1 of 1 word of the search: {'x' * 40}…."]
+
+
+@pytest.mark.parametrize(("cosine", "said"), [(0.5, "close to"), (0.25, "related to"), (0.2, "far from")])
+def test_how_near_the_meaning_is_is_told(cosine: float, said: str) -> None:
+    assert because(legs=[LegScore("vector", None, cosine)]) == [
+        f"Its meaning is {said} that of the search ({cosine:.2f})."
+    ]
+
+
+def test_a_hint_counts_only_if_the_search_found_the_memory_by_it() -> None:
+    assert because(legs=[LegScore("hint", 2, 0.5)]) == ["It was stored with a hint of such a question."]
+    assert because(legs=[LegScore("hint", None, 0.1)]) == []
+
+
+def test_the_path_through_the_knowledge_graph_is_told() -> None:
+    assert because(path=["Billing", "depends_on", "Postgres"]) == [
+        "The search names what it is about: Billing > depends_on > Postgres."
+    ]
+
+
+def test_a_stage_is_a_reason_if_it_moved_the_score_enough_and_in_the_way_that_it_means() -> None:
+    moves = [
+        Move("subject", 0.15),
+        Move("question", -0.1),
+        Move("number", 0.005),
+        Move("scale", -0.2),
+        Move("new", 1.0),
+    ]
+    assert because(moves=moves) == ["It is about the subject of the search.", "It asks something itself."]
+    assert because(moves=[Move("rerank", -0.1)]) == ["Its meaning put it lower."]
+
+
+@pytest.mark.parametrize(
+    ("fate", "why"),
+    [
+        (ExplainedId("a", "not_found"), "there is no such memory, or this agent may not read it"),
+        (ExplainedId("a", "filtered", filters=["type", "project"]), "it is left out by the filter type, project"),
+        (ExplainedId("a", "not_a_candidate"), "others match better by words and by meaning"),
+        (
+            ExplainedId("a", "below_min_score", value=0.04, threshold=0.1),
+            "its score of 0.040 before priors and context is below the minimum 0.1",
+        ),
+        (
+            ExplainedId("a", "below_min_relevance", value=0.2, threshold=0.5),
+            "its relevance 0.200 is below the minimum 0.5",
+        ),
+        (ExplainedId("a", "already_recalled"), "the session already had it"),
+        (ExplainedId("a", "beyond_limit", rank=14, threshold=10.0), "it is at rank 14, beyond the limit of 10"),
+        (ExplainedId("a", "returned", rank=2), "it is among the results, at rank 2"),
+    ],
+)
+def test_each_outcome_is_told_in_words(fate: ExplainedId, why: str) -> None:
+    assert with_why(fate).why == why
+
+
+def test_every_outcome_has_words() -> None:
+    assert set(OUTCOMES) == set(get_args(Outcome))
