@@ -28,11 +28,6 @@ export async function takeToken(code) {
   sessionStorage.setItem(KEPT, caller.token);
 }
 
-// Returns whether this daemon has the operation: an older one may be behind a tab that was opened before.
-export function has(name) {
-  return name in OPERATIONS;
-}
-
 // Returns the response with a body that is read elsewhere. Raises ApiError.
 async function request(name, fields, accept, { signal, keepalive = false }) {
   const [method, path, changes] = OPERATIONS[name];

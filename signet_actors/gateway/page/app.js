@@ -34,9 +34,7 @@ const SCREENS = [
 ];
 const HEALTH_MS = 15_000;
 
-function named(facet) {
-  return facet.values.map((one) => one.value).filter(Boolean).sort();
-}
+const named = (facet) => facet.values.map((one) => one.value).filter(Boolean).sort();
 
 function Scope({ params }) {
   const load = useLoad(`facets ${params.agent || ""}`, async (signal) => {

@@ -37,7 +37,6 @@ async function change(rows, told, patchOf, backOf, done) {
       offerUndo(told(changed.map(([row]) => row)), async () => {
         await modify(changed.map(([row, result]) => ({ id: row.id, ...backOf(row, result) })));
         done();
-        return "As it was before.";
       });
     }
     done();
@@ -68,9 +67,7 @@ export function retype(row, type, done) {
   return change([row], () => `It is a ${type} now.`, () => ({ type }), () => ({ type: row.type }), done);
 }
 
-function drop(row) {
-  return api("memories.delete", { id: touch(row.id), reason: REASON, force: true });
-}
+const drop = (row) => api("memories.delete", { id: touch(row.id), reason: REASON, force: true });
 
 export async function forget(rows, done) {
   if (!rows.length) return;
@@ -113,7 +110,6 @@ export async function rewrite(memory, content, done) {
   offerUndo(reply.redacted ? "Saved; a secret was cut out." : "Saved.", async () => {
     await api("memories.patch", { id: touch(memory.id), content: memory.content, reason: "undone", if_version: reply.newVersion });
     done();
-    return "As it was before.";
   });
   done();
 }

@@ -19,19 +19,18 @@ export function conversation(turns, searches) {
       from = found + 1;
     }
   }
-  const all = [...rows];
   for (const search of loose) {
-    const before = all.findIndex((row) => row.at && row.at > search.at);
-    all.splice(before < 0 ? all.length : before, 0, { search, at: search.at });
+    const before = rows.findIndex((row) => row.at && row.at > search.at);
+    rows.splice(before < 0 ? rows.length : before, 0, { search, at: search.at });
   }
   let epoch = null;
-  for (const row of all) {
+  for (const row of rows) {
     const now = row.search?.contextEpoch;
     if (now === null || now === undefined) continue;
     row.compacted = epoch !== null && now > epoch;
     epoch = now;
   }
-  return all;
+  return rows;
 }
 
 const WORD = /[\p{L}\p{N}_./-]{4,}/gu;

@@ -2,9 +2,7 @@
 
 const MOST_CELLS = 4e6;
 
-function words(text) {
-  return text.match(/\s+|[^\s]+/g) || [];
-}
+const words = (text) => text.match(/\s+|[^\s]+/g) || [];
 
 // Returns how many words follow in both texts, in order, from each pair of places on; null of texts that are too long for it.
 function common(a, b) {

@@ -3,7 +3,7 @@ import { html, useState } from "./preact.js";
 import { api } from "./api.js";
 import { useLoad } from "./load.js";
 import { attempt, say } from "./notice.js";
-import { Command, Placeholder, Reading, Time } from "./parts.js";
+import { Command, Reading, Time } from "./parts.js";
 import { count, cut, sentence, size, span, verdict } from "./words.js";
 
 const STATE_MS = 5_000;
@@ -54,7 +54,7 @@ export function Health() {
   }, { everyMs: PLAN_MS });
   const { data } = state;
   const again = () => Promise.all([plan.reload(), state.reload()]);
-  if (!data) return html`<${Reading} load=${state} what="the state of the daemon" />${state.error ? null : html`<${Placeholder} />`}`;
+  if (!data) return html`<${Reading} load=${state} what="the state of the daemon" rows=${6} />`;
   const found = findings({ ...data, backups: plan.data?.backups });
   const repairs = plan.data?.repairs || [];
   const [kind, word, told] = verdict(data.works, data.last);
@@ -93,32 +93,28 @@ function Repair({ repair, score, again }) {
       <${Command} text=${`signet repair ${repair.name}`} /></span></li>`;
 }
 
-function Tile({ title, children }) {
-  return html`<section class="tile"><h3>${title}</h3>${children}</section>`;
-}
-
-// Each row: whether something is wrong with it, then its cells.
-function Table({ head, rows, none }) {
-  if (!rows.length) return html`<p class="meta">${none}</p>`;
-  return html`<table><thead><tr>${head.map((text) => html`<th>${text}</th>`)}</tr></thead>
-    <tbody>${rows.map(([isBad, ...cells]) => html`<tr class=${isBad ? "is-bad" : ""}>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table>`;
+// Each row: whether something is wrong with it, then its cells. `none` is said if there is no row.
+function Tile({ title, head, rows = [], none, children }) {
+  return html`<section class="tile"><h3>${title}</h3>${rows.length ? html`<table><thead><tr>${head.map((text) => html`<th>${text}</th>`)}</tr></thead>
+    <tbody>${rows.map(([isBad, ...cells]) => html`<tr class=${isBad ? "is-bad" : ""}>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table>`
+    : none && html`<p class="meta">${none}</p>`}${children}</section>`;
 }
 
 function Processes({ status }) {
   const rows = status.actors.map((one) => [one.state !== "up", cut(one.name, 24), cut(one.state, 16), one.restarts, one.counters.rss_bytes ? size(one.counters.rss_bytes) : ""]);
-  return html`<${Tile} title=${`Processes, up for ${span(status.uptime)}`}><${Table} head=${["process", "state", "restarts", "memory"]} rows=${rows} />
+  return html`<${Tile} title=${`Processes, up for ${span(status.uptime)}`} head=${["process", "state", "restarts", "memory"]} rows=${rows}>
     <p class="meta"><span>${count(status.db?.memories ?? 0, "memory", "memories")}</span><span>${size(status.db?.bytes ?? 0)} on disk</span><span>version ${cut(status.version, 20)}</span></p></${Tile}>`;
 }
 
 function Queues({ pipeline }) {
   const busy = pipeline.jobs.filter((job) => job.pending + job.delayed + job.leased + job.dead);
   const rows = busy.map((job) => [job.dead, job.kind.replace(/_/g, " "), job.pending + job.delayed, job.leased, job.dead, job.oldestPendingAgeSec ? span(job.oldestPendingAgeSec) : ""]);
-  return html`<${Tile} title="Work that waits"><${Table} head=${["kind", "waits", "runs", "failed", "oldest"]} rows=${rows} none=${pipeline.mode === "disabled" ? "Nothing. No model is set up to find facts: what is said is kept word for word." : "Nothing."} /></${Tile}>`;
+  return html`<${Tile} title="Work that waits" head=${["kind", "waits", "runs", "failed", "oldest"]} rows=${rows} none=${pipeline.mode === "disabled" ? "Nothing. No model is set up to find facts: what is said is kept word for word." : "Nothing."} />`;
 }
 
 function Cost({ pipeline }) {
   const rows = pipeline.usageToday.map((one) => [false, cut(one.model || one.provider, 40), one.calls, (one.tokensIn + one.tokensOut).toLocaleString("en"), one.costMicrousd ? `$${(one.costMicrousd / 1e6).toFixed(2)}` : ""]);
-  return html`<${Tile} title="Model calls today"><${Table} head=${["model", "calls", "tokens", "cost"]} rows=${rows} none="None." /></${Tile}>`;
+  return html`<${Tile} title="Model calls today" head=${["model", "calls", "tokens", "cost"]} rows=${rows} none="None." />`;
 }
 
 const LATENCIES = [["remember", "remember"], ["recall", "recall"], ["mutate", "change"], ["jobs", "job"]];
@@ -126,7 +122,7 @@ const LATENCIES = [["remember", "remember"], ["recall", "recall"], ["mutate", "c
 function Latency({ latency }) {
   const asked = LATENCIES.filter(([name]) => latency[name].count);
   const rows = asked.map(([name, title]) => [false, title, ...["p50", "p95", "p99"].map((part) => `${latency[name][part].toFixed(1)}\u00a0ms`)]);
-  return html`<${Tile} title="How long it takes"><${Table} head=${["of the last 1,000", "half within", "95 %", "99 %"]} rows=${rows} none="Nothing was asked yet." /></${Tile}>`;
+  return html`<${Tile} title="How long it takes" head=${["of the last 1,000", "half within", "95 %", "99 %"]} rows=${rows} none="Nothing was asked yet." />`;
 }
 
 function Backups({ backups, again }) {

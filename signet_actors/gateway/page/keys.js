@@ -7,13 +7,12 @@ const tables = [];
 // `table`: key -> [what it does, function]. Names: "j", "X" (with Shift), "Enter", "Escape", "Ctrl+Enter".
 // `frame`: of the frame around all screens.
 export function useKeys(table, { frame = false } = {}) {
-  const kept = useRef(null);
-  if (kept.current === null) kept.current = { table };
-  kept.current.table = table;
+  const kept = useRef({}).current;
+  kept.table = table;
   useLayoutEffect(() => {
-    if (frame) tables.unshift(kept.current);
-    else tables.push(kept.current);
-    return () => tables.splice(tables.indexOf(kept.current), 1);
+    if (frame) tables.unshift(kept);
+    else tables.push(kept);
+    return () => tables.splice(tables.indexOf(kept), 1);
   }, []);
 }
 

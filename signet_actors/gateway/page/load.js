@@ -16,14 +16,10 @@ export function useLoad(key, load, { everyMs = 0, delayMs = 0 } = {}) {
     const control = new AbortController();
     running.current = control;
     const slow = setTimeout(() => setState((old) => ({ ...old, slow: true })), SLOW_MS);
-    return latest.current(control.signal).then(
-      (data) => {
-        if (!control.signal.aborted) setState({ data, error: null, at: Date.now(), key, slow: false });
-      },
-      (error) => {
-        if (!control.signal.aborted) setState((old) => ({ ...old, error, slow: false, key }));
-      },
-    ).finally(() => clearTimeout(slow));
+    const settle = (change) => control.signal.aborted || setState((old) => ({ ...old, ...change, key, slow: false }));
+    return latest.current(control.signal)
+      .then((data) => settle({ data, error: null, at: Date.now() }), (error) => settle({ error }))
+      .finally(() => clearTimeout(slow));
   }, [key]);
 
   useEffect(() => {

@@ -4,7 +4,7 @@ import { api, stream } from "./api.js";
 import { useKeys } from "./keys.js";
 import { useStream } from "./live.js";
 import { useLoad } from "./load.js";
-import { Command, Empty, Placeholder, Reading } from "./parts.js";
+import { Command, Empty, Reading } from "./parts.js";
 import { setParams } from "./route.js";
 import { cut, exact, visible } from "./words.js";
 
@@ -24,16 +24,14 @@ export function Logs({ route }) {
     line.type === "resync" ? load.reload() : setFresh((lines) => [line, ...lines].slice(0, SHOWN)));
   useKeys({ " ": ["follow or pause", () => setFollowing(!following)], "/": ["search the lines", () => document.getElementById("log-text").select()] });
   const lines = [...fresh, ...(load.data?.logs || [])].slice(0, SHOWN);
+  const choice = (name, title, values, more = "") => html`<label>${title} <select value=${asked[name]} onChange=${(event) => setParams({ [name]: event.target.value })}>
+    <option value="">all</option>${values.map((one) => html`<option value=${one}>${one}${more}</option>`)}</select></label>`;
   return html`<div class="logs">
     <div class="search"><input id="log-text" type="search" aria-label="Text in the lines" placeholder="Text in the lines" value=${text}
         onInput=${(event) => setParams({ text: event.target.value }, { replace: true })} />
-      <label>Level <select value=${level} onChange=${(event) => setParams({ level: event.target.value })}><option value="">all</option>
-        ${LEVELS.map((one) => html`<option value=${one}>${one} and above</option>`)}</select></label>
-      <label>Process <select value=${actor} onChange=${(event) => setParams({ actor: event.target.value })}><option value="">all</option>
-        ${PROCESSES.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
+      ${choice("level", "Level", LEVELS, " and above")}${choice("actor", "Process", PROCESSES)}
       <button aria-pressed=${following} onClick=${() => setFollowing(!following)}>${following ? "● Following" : "Paused"}</button></div>
-    <${Reading} load=${load} what="the log" />
-    ${!load.data && !load.error ? html`<${Placeholder} />` : null}
+    <${Reading} load=${load} what="the log" rows=${6} />
     <div class="log-lines">${lines.map((line) => html`<details key=${`${line.timestamp} ${line.message} ${JSON.stringify(line.data).slice(0, 80)}`} class=${`log-line level-${line.level === "warn" ? "warning" : line.level}`}>
       <summary><time dateTime=${line.timestamp} title=${exact(line.timestamp)}>${line.timestamp.slice(11, 23)}</time> <b>${cut(line.level, 8)}</b> <span>${cut(line.category, 16)}</span> ${cut(line.message, 300)}
         <span class="meta-line">${cut(line.data.detail || line.data.route || line.data.child || "", 160)}</span></summary>

@@ -8,23 +8,18 @@ import { useLines } from "./lines.js";
 import { useStream } from "./live.js";
 import { useLoad } from "./load.js";
 import { MemoryDetail } from "./memory.js";
-import { Command, Empty, Placeholder, Reading } from "./parts.js";
+import { Command, Empty, Reading } from "./parts.js";
 import { current, setParams } from "./route.js";
-import { count, cut, day, projectName } from "./words.js";
+import { count, cut, day, isWeak, projectName } from "./words.js";
 
 const TYPING_MS = 30;
 const PAGE = 100;
 const FOUND = 50;
 const SETTLED_MS = 400;
-const ANSWERS = 0.5;
 const NEAREST = 3;
 
-// Returns the conditions of an address, as fields of a request.
-function conditions({ type, tags, who, pinned, since, project }) {
-  return { type, tags, who, pinned: pinned ? true : undefined, since, project };
-}
-
-const isWeak = (row) => typeof row.relevance === "number" && row.relevance < ANSWERS;
+// The conditions of an address, as fields of a request.
+const conditions = ({ type, tags, who, pinned, since, project }) => ({ type, tags, who, pinned: pinned ? true : undefined, since, project });
 
 async function read(params, most, signal) {
   const filters = conditions(params);
@@ -110,9 +105,8 @@ export function Memories({ route }) {
         <p class="found" role="status">${found(load, params)}</p>
       </div>
       <${Filters} params=${params} at=${params.q ? 0 : load.at} />
-      <${Reading} load=${load} what="memories" />
+      <${Reading} load=${load} what="memories" rows=${6} />
       ${isStale ? html`<button class="fresh" onClick=${load.reload}>Something was stored meanwhile. Show it</button>` : null}
-      ${load.data === null && !load.error ? html`<${Placeholder} />` : null}
       <ul class="lines">${rows.map((row, index) => lines.line(row, index, row.recoverable_until && html`<span>recoverable until ${day(row.recoverable_until)}</span>`))}</ul>
       ${folded ? html`<button class="more" onClick=${() => setShowsWeak(true)}>${folded} more that probably ${folded === 1 ? "does" : "do"} not answer: show <kbd>v</kbd></button>` : null}
       ${load.data && !params.q && rows.length < load.data.total ? html`<button class="more" onClick=${() => setMost(most + PAGE)}>Show more of ${count(load.data.total, "memory", "memories")}</button>` : null}

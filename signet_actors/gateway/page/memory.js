@@ -1,11 +1,11 @@
 // One memory: its text, why it was found, and its story.
-import { html, useLayoutEffect, useRef, useState } from "./preact.js";
+import { html, useState } from "./preact.js";
 import { api } from "./api.js";
 import { forget, move, pin, recover, retype, rewrite, tag } from "./changes.js";
 import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
 import { say } from "./notice.js";
-import { Because, Command, Diff, MemoryLine, Placeholder, Project, Reading, Relevance, TYPES, Time, Type, useFocus } from "./parts.js";
+import { Because, Command, Diff, MemoryLine, Project, Reading, Relevance, TYPES, Time, Type, useAppeared, useFocus } from "./parts.js";
 import { setParams, to } from "./route.js";
 import { count, cut, sentence, shortId, tagsOf, visible } from "./words.js";
 
@@ -33,7 +33,7 @@ export function MemoryScreen({ route: { parts: [id = ""], params } }) {
 export function MemoryDetail({ id, query, filters, isScreen, onChange, onClose }) {
   const [editing, setEditing] = useState(false);
   const load = useLoad(`${id} ${query || ""}`, (signal) => read(id, query, filters, signal));
-  const memory = load.data?.memory;
+  const { memory } = load.data || {};
   const gone = Boolean(memory?.is_deleted);
   const rows = memory ? [memory] : [];
   const done = () => (load.reload(), onChange());
@@ -48,7 +48,7 @@ export function MemoryDetail({ id, query, filters, isScreen, onChange, onClose }
     }),
     c: ["copy the link to this memory", () => copyLink(id)],
   });
-  if (!memory) return html`<aside class="detail" aria-label="Memory"><${Reading} load=${load} what="the memory" />${load.error ? null : html`<${Placeholder} rows=${4} />`}</aside>`;
+  if (!memory) return html`<aside class="detail" aria-label="Memory"><${Reading} load=${load} what="the memory" rows=${4} /></aside>`;
   return html`<aside class="detail" aria-label="Memory">
     <header><h2 ref=${heading} tabIndex="-1">${gone ? "Forgotten memory" : "Memory"} <code>${shortId(memory.id)}</code></h2>
       ${onClose ? html`<a href=${to(["memory", memory.id])}>Whole page</a><button class="plain" aria-label="Close" onClick=${onClose}>×</button>` : null}</header>
@@ -152,11 +152,7 @@ function Editor({ memory, close, done }) {
   const [base, setBase] = useState(memory);
   const [problem, setProblem] = useState("");
   const [theirs, setTheirs] = useState(null);
-  const box = useRef(null);
-  useLayoutEffect(() => {
-    box.current.focus();
-    box.current.setSelectionRange(text.length, text.length);
-  }, []);
+  const box = useAppeared((element) => (element.focus(), element.setSelectionRange(text.length, text.length)));
   const save = async () => {
     if (!text.trim() || text === memory.content) return close();
     try {

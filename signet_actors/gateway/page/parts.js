@@ -2,14 +2,12 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./preact.js";
 import { to } from "./route.js";
 import { useSetting } from "./settings-store.js";
-import { ago, cut, exact, fits, projectName, visible } from "./words.js";
+import { ago, cut, exact, fits, isWeak, projectName, tagsOf, visible } from "./words.js";
 import { diff } from "./diff.js";
 
 export const TYPES = ["fact", "preference", "decision", "learning", "issue", "rule"];
 
-export function Type({ type }) {
-  return html`<span class=${`type type-${TYPES.includes(type) ? type : "other"}`}>${cut(type, 24)}</span>`;
-}
+export const Type = ({ type }) => html`<span class=${`type type-${TYPES.includes(type) ? type : "other"}`}>${cut(type, 24)}</span>`;
 
 export function Time({ at }) {
   const form = useSetting("times");
@@ -48,24 +46,19 @@ export function Diff({ before, after }) {
   )}</p>`;
 }
 
-// A reading that failed, or that takes long. What was read before stays on the screen.
-export function Reading({ load, what }) {
+// A reading that failed, or that takes long. What was read before stays on the screen; `rows` are shown before anything was read.
+export function Reading({ load, what, rows = 0 }) {
   const { error, slow, at, data } = load;
   if (error) {
     return html`<p class="reading is-bad" role="alert">${error.message}${data && at
       ? ` What you see is from ${exact(new Date(at).toISOString())}.`
       : ""} <button onClick=${load.reload}>Try again</button>${error.status === 401 || error.code === "forbidden" ? html` Open the page with <${Command} text="signet dashboard" />` : null}</p>`;
   }
-  return html`<p class="reading">${slow ? `Waiting for ${what} …` : ""}</p>`;
+  return html`<p class="reading">${slow ? `Waiting for ${what} …` : ""}</p>
+    ${data || !rows ? null : html`<div class="placeholder" aria-hidden="true">${Array.from({ length: rows }, () => html`<i></i>`)}</div>`}`;
 }
 
-export function Placeholder({ rows = 6 }) {
-  return html`<div class="placeholder" aria-hidden="true">${Array.from({ length: rows }, () => html`<i></i>`)}</div>`;
-}
-
-export function Empty({ children }) {
-  return html`<div class="empty">${children}</div>`;
-}
+export const Empty = ({ children }) => html`<div class="empty">${children}</div>`;
 
 // Text for a terminal, with a button that copies it.
 export function Command({ text }) {
@@ -75,19 +68,15 @@ export function Command({ text }) {
     <button class="plain" onClick=${copy} aria-label=${`Copy ${visible(text)}`}>${copied ? "Copied" : "Copy"}</button></span>`;
 }
 
-// An element that gets the focus when it appears.
-export function useFocus() {
+// An element to which `work` is done when it appears: it gets the focus, or is a dialog in front of everything else.
+export function useAppeared(work) {
   const place = useRef(null);
-  useLayoutEffect(() => place.current?.focus(), []);
+  useLayoutEffect(() => place.current && work(place.current), []);
   return place;
 }
 
-// A dialog that is in front of everything else.
-export function useModal() {
-  const place = useRef(null);
-  useLayoutEffect(() => place.current?.showModal(), []);
-  return place;
-}
+export const useFocus = () => useAppeared((element) => element.focus());
+export const useModal = () => useAppeared((element) => element.showModal());
 
 // One memory in a list.
 export function MemoryLine({ row, cursor, selected, onSelect, onOpen, extra }) {
@@ -95,10 +84,8 @@ export function MemoryLine({ row, cursor, selected, onSelect, onOpen, extra }) {
   useEffect(() => {
     if (cursor) place.current?.scrollIntoView({ block: "nearest" });
   }, [cursor]);
-  const weak = typeof row.relevance === "number" && row.relevance < 0.5;
-  const gone = Boolean(row.deleted_at);
-  const kinds = [cursor && "is-cursor", selected && "is-selected", weak && "is-weak", gone && "is-gone", row.pinned && "is-pinned"];
-  const tags = Array.isArray(row.tags) ? row.tags : row.tags ? row.tags.split(",") : [];
+  const weak = isWeak(row);
+  const kinds = [cursor && "is-cursor", selected && "is-selected", weak && "is-weak", row.deleted_at && "is-gone", row.pinned && "is-pinned"];
   return html`<li ref=${place} class=${`line ${kinds.filter(Boolean).join(" ")}`} aria-current=${cursor ? "true" : undefined}>
     ${onSelect && html`<label class="check"><input type="checkbox" checked=${selected} onClick=${onSelect}
       aria-label=${`Select: ${cut(row.content, 60)}`} /></label>`}
@@ -107,11 +94,11 @@ export function MemoryLine({ row, cursor, selected, onSelect, onOpen, extra }) {
       event.preventDefault();
       onOpen();
     }}>
-      <span class="head">${typeof row.relevance === "number" && html`<${Relevance} value=${row.relevance} />`}
+      <span class="head"><${Relevance} value=${row.relevance} />
         ${row.pinned ? html`<span class="pin">▲ pinned</span>` : null}
         <span class="words">${cut(row.content, 400)}</span></span>
       <span class="meta"><${Type} type=${row.type} />
-        ${tags.slice(0, 6).map((tag) => html`<span class="tag">${cut(tag, 30)}</span>`)}
+        ${tagsOf(row.tags).slice(0, 6).map((tag) => html`<span class="tag">${cut(tag, 30)}</span>`)}
         ${"project" in row && html`<${Project} project=${row.project} />`}
         ${row.who && html`<span>${cut(row.who, 30)}</span>`}
         <${Time} at=${row.created_at} />

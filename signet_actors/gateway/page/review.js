@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
 import { attempt, offerUndo, say } from "./notice.js";
-import { Command, Diff, Empty, Placeholder, Reading, Time, Type, useFocus } from "./parts.js";
+import { Command, Diff, Empty, Reading, Time, Type, useFocus } from "./parts.js";
 import { to } from "./route.js";
 import { count, cut, visible } from "./words.js";
 
@@ -55,7 +55,7 @@ export function Review() {
     const [pending, runs] = await Promise.all([api("reviews.list", { limit: 200 }, { signal }), api("runs.list", { limit: 10 }, { signal })]);
     return { ...pending, runs: runs.runs };
   });
-  const items = useMemo(() => (load.data?.items || []).filter((item) => !decided.has(item.id)), [load.data, decided]);
+  const items = (load.data?.items || []).filter((item) => !decided.has(item.id));
   const index = Math.min(at, Math.max(0, items.length - 1));
   const item = items[index];
   const hold = useDecisions(load.reload);
@@ -75,8 +75,7 @@ export function Review() {
     Escape: ["leave the text as it was", () => setEditing(false)],
   });
   return html`<div class="review">
-    <${Reading} load=${load} what="proposals" />
-    ${!load.data && !load.error ? html`<${Placeholder} rows=${4} />` : null}
+    <${Reading} load=${load} what="proposals" rows=${4} />
     ${item ? html`<${Proposal} key=${item.id} item=${item} place=${`${index + 1} of ${items.length}`} editing=${editing}
         approve=${(content) => decide(true, content)} reject=${() => decide(false)} edit=${() => setEditing(true)} skip=${() => setAt((index + 1) % items.length)} />`
       : load.data ? html`<${Empty}><h2>Nothing waits for you</h2><p>Here are proposals of the pipeline that need a person: for example what would replace a pinned memory, or contradicts one.</p>

@@ -1,5 +1,5 @@
 // Addresses: `#/screen/part?name=value`. What stands behind the # never leaves the browser, so no log has a question.
-import { useEffect, useState } from "./preact.js";
+import { useEvent } from "./events.js";
 
 export const SCOPE = ["project", "agent"];
 export const START = "today";
@@ -18,9 +18,7 @@ export function parse(hash) {
   return { screen: screen || START, parts, params: Object.fromEntries(new URLSearchParams(query)) };
 }
 
-export function current() {
-  return parse(location.hash);
-}
+export const current = () => parse(location.hash);
 
 // Returns the address of a screen (`["memory", id]` for one with parts) in the scope that is chosen now.
 export function to(screen, params = {}) {
@@ -45,12 +43,4 @@ export function setParams(changes, options) {
   go(to([screen, ...parts], { ...params, ...changes }), options);
 }
 
-export function useRoute() {
-  const [route, setRoute] = useState(current);
-  useEffect(() => {
-    const changed = () => setRoute(current());
-    addEventListener("hashchange", changed);
-    return () => removeEventListener("hashchange", changed);
-  }, []);
-  return route;
-}
+export const useRoute = () => useEvent("hashchange", current);

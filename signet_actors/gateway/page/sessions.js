@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { conversation, seemsUsed } from "./conversation.js";
 import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
-import { Command, Diff, Empty, Placeholder, Project, Reading, Relevance, Time, useModal } from "./parts.js";
+import { Command, Diff, Empty, Project, Reading, Relevance, Time, useModal } from "./parts.js";
 import { go, to } from "./route.js";
 import { Now, Why, WhyNot } from "./why-not.js";
 import { count, cut, moment, outcomeOf, projectName, visible } from "./words.js";
@@ -23,8 +23,7 @@ export function Sessions({ route }) {
     k: ["session before", () => setAt(Math.max(0, at - 1))],
     Enter: ["open the session", () => rows[at] && go(to(["session", rows[at].key]))],
   });
-  return html`<div class="sessions"><${Reading} load=${load} what="the sessions" />
-    ${!load.data && !load.error ? html`<${Placeholder} />` : null}
+  return html`<div class="sessions"><${Reading} load=${load} what="the sessions" rows=${6} />
     <ul class="lines">${rows.map((row, index) => html`<li key=${row.key} class=${`line ${index === at ? "is-cursor" : ""}`}><a class="main" href=${to(["session", row.key])} title=${cut(row.key, 80)}>
       <span class="head"><span class="words">${row.prompt ? cut(row.prompt, 200) : "A session of which no prompt is kept"}</span></span>
       <span class="meta"><span>${cut(row.harness || "unknown program", 30)}</span><${Project} project=${row.project} /><span>${moment(row.startedAt)}</span>
@@ -68,7 +67,7 @@ export function SessionScreen({ route }) {
     s: ["a card of the prompt, for a picture", () => setCard(rows.find((row) => row.search?.number === (here || numbers[0])))],
     Escape: ["back to the sessions", () => (document.activeElement.matches("input") ? document.activeElement.blur() : go(to("sessions")))],
   });
-  if (!load.data) return html`<${Reading} load=${load} what="the session" />${load.error ? null : html`<${Placeholder} />`}`;
+  if (!load.data) return html`<${Reading} load=${load} what="the session" rows=${6} />`;
   const first = rows.map((row) => row.search).find(Boolean);
   const asked = rows.find((row) => row.search?.kind === "prompt" || row.turn?.role === "user");
   return html`<div class="session"><header class="session-head"><a href=${to("sessions")}>All sessions</a><h2>${cut(textOf(asked) || "A session", 80)}</h2>

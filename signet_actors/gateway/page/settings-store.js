@@ -1,8 +1,7 @@
 // What a person has chosen on this page, kept in this browser.
-import { useEffect, useState } from "./preact.js";
+import { useEvent } from "./events.js";
 
 const DEFAULTS = { theme: "auto", rows: "wide", keys: "on", times: "short" };
-const listeners = new Set();
 
 export function setting(name) {
   try {
@@ -20,18 +19,10 @@ export function choose(name, value) {
     DEFAULTS[name] = value;
   }
   apply();
-  for (const listener of listeners) listener();
+  dispatchEvent(new Event("setting"));
 }
 
-export function useSetting(name) {
-  const [value, setValue] = useState(setting(name));
-  useEffect(() => {
-    const changed = () => setValue(setting(name));
-    listeners.add(changed);
-    return () => listeners.delete(changed);
-  }, [name]);
-  return value;
-}
+export const useSetting = (name) => useEvent("setting", () => setting(name));
 
 export function apply() {
   document.documentElement.dataset.theme = setting("theme");

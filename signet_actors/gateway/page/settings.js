@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
 import { attempt, offerUndo } from "./notice.js";
-import { Command, Diff, Placeholder, Reading, Time } from "./parts.js";
+import { Command, Diff, Reading, Time } from "./parts.js";
 import { count, cut } from "./words.js";
 
 const FILE = "agent.yaml";
@@ -25,26 +25,24 @@ export function Settings() {
   const checked = useLoad(`check ${now}`, (signal) => (load.data ? api("config.check", { content: now }, { signal }) : null), { delayMs: PAUSE_MS });
   const reply = checked.data;
   const isChanged = now !== stored;
-  const store = (content, former) => attempt(async () => {
+  const write = async (content, former) => {
     await api("config.write", { file: FILE, content, former });
     setShown(false);
     setText(content);
     await load.reload();
-    offerUndo("Stored. It takes effect within two seconds.", async () => {
-      await api("config.write", { file: FILE, content: former, former: content });
-      setText(former);
-      await load.reload();
-      return "As it was before.";
-    });
+  };
+  const store = () => attempt(async () => {
+    await write(now, stored);
+    offerUndo("Stored. It takes effect within two seconds.", () => write(stored, now));
   });
   const ask = () => isChanged && reply?.valid && checked.isCurrent && setShown(true);
-  useKeys({ "Ctrl+Enter": ["compare, then store", () => (isShown ? store(now, stored) : ask())], Escape: ["back to the text", () => setShown(false)] });
-  if (!load.data) return html`<${Reading} load=${load} what="the settings" />${load.error ? null : html`<${Placeholder} />`}`;
+  useKeys({ "Ctrl+Enter": ["compare, then store", () => (isShown ? store() : ask())], Escape: ["back to the text", () => setShown(false)] });
+  if (!load.data) return html`<${Reading} load=${load} what="the settings" rows=${6} />`;
   return html`<div class="settings">
     <section><h2>${FILE}</h2>
       <${Reading} load=${checked.error ? checked : load} what="the check" />
       ${isShown ? html`<${Diff} before=${stored} after=${now} />${reply.needsRestart ? html`<p class="is-warn">◆ Some of it needs a restart: <${Command} text="signet restart" /></p>` : null}
-        <div class="actions"><button class="primary" onClick=${() => store(now, stored)}>Store it <kbd>Ctrl+Enter</kbd></button><button class="plain" onClick=${() => setShown(false)}>Back <kbd>Esc</kbd></button></div>`
+        <div class="actions"><button class="primary" onClick=${store}>Store it <kbd>Ctrl+Enter</kbd></button><button class="plain" onClick=${() => setShown(false)}>Back <kbd>Esc</kbd></button></div>`
       : html`<textarea class="code" aria-label=${FILE} rows="24" spellcheck=${false} value=${now} onInput=${(event) => setText(event.target.value)}></textarea>
         <div class="checked" role="status">${!reply ? "" : reply.valid
           ? html`<p class="is-ok">● Valid${reply.warnings.length ? `, with ${count(reply.warnings.length, "warning")}` : ""}${isChanged ? ", not stored yet" : ""}.</p>`

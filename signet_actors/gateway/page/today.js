@@ -2,13 +2,12 @@
 import { html } from "./preact.js";
 import { api } from "./api.js";
 import { useLoad } from "./load.js";
-import { Command, Placeholder, Project, Reading, Time } from "./parts.js";
+import { Command, Project, Reading, Time } from "./parts.js";
 import { to } from "./route.js";
-import { count, cut, outcomeOf, span, verdict } from "./words.js";
+import { SILENT_MS, count, cut, outcomeOf, span, verdict } from "./words.js";
 
 const EVERY_MS = 5_000;
 const DAY_MS = 86_400_000;
-const SILENT_MS = 7 * DAY_MS;
 const FEED = 14;
 const MOST_PAGES = 5;
 const WHOLE_MS = 300_000;
@@ -47,7 +46,7 @@ export function Today({ route }) {
   const key = `today ${project || ""} ${agent || ""}`;
   const load = useLoad(key, (signal) => read(key, project, signal), { everyMs: EVERY_MS });
   const { data } = load;
-  if (!data) return html`<${Reading} load=${load} what="today" />${load.error ? null : html`<${Placeholder} />`}`;
+  if (!data) return html`<${Reading} load=${load} what="today" rows=${6} />`;
   const [sign, word, sentence] = verdict(data.health, data.last, data.searches.find((one) => one.kind === "prompt" && one.given));
   return html`<div class="today"><${Reading} load=${load} what="today" />
     <h2 class="headline"><span class=${sign}>${word}</span> <small>${sentence}</small></h2>

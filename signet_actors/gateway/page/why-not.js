@@ -4,19 +4,15 @@ import { html, useState } from "./preact.js";
 import { api } from "./api.js";
 import { attempt } from "./notice.js";
 import { Because, Relevance } from "./parts.js";
-import { count, cut } from "./words.js";
-
-const ID = /^[0-9a-f-]{6,36}$/i;
+import { count, cut, isId } from "./words.js";
 
 async function candidates(text) {
-  if (ID.test(text)) return (await api("memories.find_by_prefix", { prefix: text.toLowerCase(), limit: 5 })).memories;
+  if (isId(text)) return (await api("memories.find_by_prefix", { prefix: text.toLowerCase(), limit: 5 })).memories;
   const reply = await api("memories.recall", { query: text, limit: 5, answering: true, min_relevance: 0 });
   return reply.results.filter((one) => one.source !== "transcript");
 }
 
-function inWords({ given, outcome, why }) {
-  return `${given ? "given" : "left out"}${outcome === "given" ? "" : `: ${why}`}`;
-}
+const inWords = ({ given, outcome, why }) => `${given ? "given" : "left out"}${outcome === "given" ? "" : `: ${why}`}`;
 
 function then({ search, earlier }, memory) {
   const kept = search.memories.find((one) => one.id === memory.id);

@@ -54,6 +54,9 @@ export const projectName = (project) => (project ? cut(project.replace(/\/+$/, "
 
 export const tagsOf = (tags) => (Array.isArray(tags) ? tags : tags ? tags.split(",") : []);
 
+export const isWeak = ({ relevance }) => typeof relevance === "number" && relevance < 0.5;
+export const isId = (text) => /^[0-9a-f-]{6,36}$/i.test(text); // or its first characters
+
 export function fits(relevance) {
   if (relevance >= 0.8) return "most likely answers";
   return relevance >= 0.5 ? "likely answers" : "probably does not answer";
@@ -72,7 +75,7 @@ export function outcomeOf(search) {
   return search.memories.some((one) => one.outcome === "received" && one.relevance >= 0.5) ? "nothing new, because the session had what fits" : "no memory fits";
 }
 
-const SILENT_MS = 7 * 86_400_000;
+export const SILENT_MS = 7 * 86_400_000;
 
 // Whether memory works, as [class, sign and word, sentence]; the same on all screens. `last`: the last prompt, `lastGiven`: the
 // last one of those at hand that was given something.
