@@ -3,7 +3,7 @@ import { api } from "./api.js";
 import { attempt, offerUndo, say } from "./notice.js";
 import { count, cut, projectName, tagsOf } from "./words.js";
 
-const REASON = "changed on the page";
+export const REASON = "changed on the page";
 export const MOST = 200;
 const OWN_MS = 3_000;
 

@@ -102,7 +102,7 @@ function Tile({ title, head, rows = [], none, children }) {
 
 function Processes({ status }) {
   const rows = status.actors.map((one) => [one.state !== "up", cut(one.name, 24), cut(one.state, 16), one.restarts, one.counters.rss_bytes ? size(one.counters.rss_bytes) : ""]);
-  return html`<${Tile} title=${`Processes, up for ${span(status.uptime)}`} head=${["process", "state", "restarts", "memory"]} rows=${rows}>
+  return html`<${Tile} title=${`Processes, up for ${span(status.uptime)}`} head=${["process", "state", "restarts", "RAM"]} rows=${rows}>
     <p class="meta"><span>${count(status.db?.memories ?? 0, "memory", "memories")}</span><span>${size(status.db?.bytes ?? 0)} on disk</span><span>version ${cut(status.version, 20)}</span></p></${Tile}>`;
 }
 
@@ -122,7 +122,7 @@ const LATENCIES = [["remember", "remember"], ["recall", "recall"], ["mutate", "c
 function Latency({ latency }) {
   const asked = LATENCIES.filter(([name]) => latency[name].count);
   const rows = asked.map(([name, title]) => [false, title, ...["p50", "p95", "p99"].map((part) => `${latency[name][part].toFixed(1)}\u00a0ms`)]);
-  return html`<${Tile} title="How long it takes" head=${["of the last 1,000", "half within", "95 %", "99 %"]} rows=${rows} none="Nothing was asked yet." />`;
+  return html`<${Tile} title="How long it takes, in ms" head=${["of the last 1,000", "half within", "95 %", "99 %"]} rows=${rows} none="Nothing was asked yet." />`;
 }
 
 function Backups({ backups, again }) {

@@ -121,7 +121,7 @@ export function Memories({ route }) {
 function found(load, params) {
   const { data } = load;
   if (!data) return "";
-  if (params.deleted) return `${count(data.total, "forgotten memory", "forgotten memories")}. Open one to recover it`;
+  if (params.deleted) return `${count(data.total, "forgotten memory", "forgotten memories")}${data.total ? ". Open one to recover it" : ""}`;
   if (!params.q) return count(data.total, "memory", "memories");
   const best = data.total === FOUND ? " best" : "";
   return `${data.total}${best} found in ${Math.round(data.ms)} ms, by ${data.by}${!data.total && data.weak.length ? "; these are the nearest" : ""}`;

@@ -1,7 +1,7 @@
 // One memory: its text, why it was found, and its story.
 import { html, useState } from "./preact.js";
 import { api } from "./api.js";
-import { forget, move, pin, recover, retype, rewrite, tag } from "./changes.js";
+import { REASON, forget, move, pin, recover, retype, rewrite, tag } from "./changes.js";
 import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
 import { say } from "./notice.js";
@@ -133,7 +133,7 @@ function told({ source, event, details, change }) {
 function Event({ event }) {
   const { timestamp, details, change } = event;
   const key = details.sessionKey || details.sessionId;
-  return html`<li><p><b>${told(event)}</b>${details.changedBy ? ` by ${cut(details.changedBy, 40)}` : ""}${details.reason ? html` · ${cut(details.reason, 160)}` : null} · <${Time} at=${timestamp} /></p>
+  return html`<li><p><b>${told(event)}</b>${details.changedBy === "dashboard" ? " on the page" : details.changedBy ? ` by ${cut(details.changedBy, 40)}` : ""}${details.reason && details.reason !== REASON ? html` · ${cut(details.reason, 160)}` : null} · <${Time} at=${timestamp} /></p>
     ${change?.oldContent && change.newContent && change.oldContent !== change.newContent ? html`<${Diff} before=${change.oldContent} after=${change.newContent} />` : null}
     ${details.error ? html`<p class="meta">${cut(details.error, 200)}</p>` : null}
     ${key ? html`<p class="meta"><a href=${to(["session", key])}>${cut(details.harness || "the session", 30)}</a>${details.project ? html`<${Project} project=${details.project} />` : null}</p>` : null}</li>`;

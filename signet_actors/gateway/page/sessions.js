@@ -113,8 +113,8 @@ function Given({ search, earlier, text, answer, before }) {
   for (const memory of left) reasons.set(memory.why, (reasons.get(memory.why) || 0) + 1);
   const outcome = outcomeOf(search);
   const asked = search.prompt && search.kind === "prompt" ? { search, earlier, text, before } : null;
-  const headline = `${outcome.charAt(0).toUpperCase()}${outcome.slice(1)}${search.given ? `; with date and heading ${count(search.characters, "character")}` : ""}`;
-  return html`<aside class="given" aria-label="What it was given"><p class="meta"><b>${headline}</b><span>${Math.round(search.ms)} ms</span></p>
+  const headline = `${outcome.charAt(0).toUpperCase()}${outcome.slice(1)}`;
+  return html`<aside class="given" aria-label="What it was given"><p class="meta"><b>${headline}</b><span>${Math.round(search.ms)} ms${search.given ? `, ${count(search.characters, "character")} with date and heading` : ""}</span></p>
     <ul>${given.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} asked=${asked} isUsed=${seemsUsed(memory.contentThen || memory.content || "", search.prompt || "", answer)} />`)}</ul>
     ${left.length ? html`<details><summary>${left.length} left out: ${[...reasons].map(([why, number]) => (reasons.size > 1 ? `${why} (${number})` : why)).join("; ")}</summary>
       <ul>${left.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} asked=${asked} />`)}</ul></details>` : null}
@@ -125,7 +125,7 @@ function Given({ search, earlier, text, answer, before }) {
 function GivenLine({ memory, asked, isUsed }) {
   const { contentThen: then, content, outcome, why, changed, forgotten } = memory;
   return html`<li><a href=${to(["memory", memory.id])}>${forgotten ? html`<s>forgotten since</s>` : visible(then ?? content)}</a>
-    <span class="meta"><${Relevance} value=${memory.relevance} />${isUsed ? html`<span class="is-ok">✓ seems used</span>` : null}${outcome === "given" ? null : html`<span>${why}</span>`}${changed && !forgotten && !then ? html`<span>changed since, but not its words</span>` : null}</span>
+    <span class="meta"><${Relevance} value=${memory.relevance} />${isUsed ? html`<span class="is-ok">✓ seems used</span>` : null}${outcome === "given" ? null : html`<span>${why}</span>`}${changed && !forgotten && !then ? html`<span>changed since; its words are the same</span>` : null}</span>
     ${then && !forgotten ? html`<details><summary>These were its words then; it was changed since</summary><${Diff} before=${then} after=${content} /></details>` : null}
     ${asked && !memory.forgotten ? html`<${Why} asked=${asked} memory=${memory} />` : null}</li>`;
 }

@@ -52,8 +52,8 @@ async function explained(asked, memory) {
 
 function Told({ told, close }) {
   const { explained: now } = told;
-  return html`<div class="told" role="status"><button type="button" class="plain" aria-label="Close" onClick=${close}>×</button><p><b>${cut(told.words || told.memory.content, 160)}</b>${told.words ? html` <span class="meta">in its words of then</span>` : null}</p><p>${told.then}</p>
-    ${now ? html`<p>Today it would be ${inWords(now)}. <${Relevance} value=${now.explanation?.relevance} /></p><${Because} explanation=${now.explanation} />` : null}</div>`;
+  return html`<div class="told" role="status"><button type="button" class="plain" aria-label="Close" onClick=${close}>×</button><p><b>${cut(told.words || told.memory.content, 160)}</b>${told.words ? html` <span class="meta">as it was then</span>` : null}</p><p>${told.then}</p>
+    ${now ? html`<p>Today it would be ${inWords(now)}${now.explanation ? ", because:" : "."} <${Relevance} value=${now.explanation?.relevance} /></p><${Because} explanation=${now.explanation} />` : null}</div>`;
 }
 
 // Why a memory was given, or left out, beside its line.
