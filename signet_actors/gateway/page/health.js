@@ -121,7 +121,7 @@ const LATENCIES = [["remember", "remember"], ["recall", "recall"], ["mutate", "c
 
 function Latency({ latency }) {
   const asked = LATENCIES.filter(([name]) => latency[name].count);
-  const rows = asked.map(([name, title]) => [false, title, ...["p50", "p95", "p99"].map((part) => `${latency[name][part].toFixed(1)}\u00a0ms`)]);
+  const rows = asked.map(([name, title]) => [false, title, ...["p50", "p95", "p99"].map((part) => latency[name][part].toFixed(1))]);
   return html`<${Tile} title="How long it takes, in ms" head=${["of the last 1,000", "half within", "95 %", "99 %"]} rows=${rows} none="Nothing was asked yet." />`;
 }
 

@@ -24,7 +24,12 @@ export function useStream(key, open, heard) {
       return () => clearInterval(poll);
     }
     const channel = new BroadcastChannel(`signet ${key}`);
-    channel.onmessage = (message) => latest.current(message.data);
+    let missed = false;
+    const hear = (event) => {
+      if (isVisible()) latest.current(event);
+      else missed = true; // a hidden page asks nothing; it hears that there was a gap when it is seen again
+    };
+    channel.onmessage = (message) => hear(message.data);
     let control = null;
     let hiding = 0;
     const read = async (signal, asked) => {
@@ -36,7 +41,7 @@ export function useStream(key, open, heard) {
         wait = AGAIN_MS;
         if (!told || signal.aborted) return;
         channel.postMessage(told);
-        latest.current(told);
+        hear(told);
       };
       while (!signal.aborted) {
         const refused = await open(tell, signal).then(() => 0, (error) => error.status || 0);
@@ -51,8 +56,13 @@ export function useStream(key, open, heard) {
     };
     const changed = () => {
       clearTimeout(hiding);
-      if (!isVisible()) hiding = setTimeout(stop, HIDDEN_MS);
-      else if (!control) {
+      if (!isVisible()) {
+        hiding = setTimeout(stop, HIDDEN_MS);
+        return;
+      }
+      if (missed) latest.current(resync);
+      missed = false;
+      if (!control) {
         control = new AbortController();
         const { signal } = control;
         const asked = Date.now();
