@@ -247,7 +247,7 @@ def print_explained_id(explained: Mapping[str, Any]) -> None:
 
 def _print_explanation(explanation: Mapping[str, Any] | None) -> None:
     if explanation:
-        for sentence in explanation["because"]:
+        for sentence in explanation.get("because", ()):
             print_wrapped(one_line(sentence), indent=3, lead="   ")
         print_fields(_numbers(explanation), indent=3)
 

@@ -97,6 +97,11 @@ def explained(daemon: ScriptedDaemon, count: int) -> None:
         "relevance": 0.7,
         "coverage": 0.66,
         "standing": 2.1,
+        "because": [
+            "It has 2 of 3 words of the search: vim, キー.",
+            "It lacks shortcut.",
+            "What was said beside it matches.",
+        ],
     }
     rows = [{**row, "explanation": explanation} for row in memories(count)]
     daemon.on("POST", "/api/memory/recall", {"results": rows, "method": "hybrid", "meta": {}})
