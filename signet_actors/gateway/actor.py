@@ -95,6 +95,10 @@ def connection_limits(gateway: GatewayConfig, max_connections: int) -> Connectio
     )
 
 
+def _needs_owner_token(config: Config) -> bool:
+    return config.gateway.require_owner or config.auth.mode != "local"
+
+
 class Gateway:
     def __init__(
         self,
@@ -241,7 +245,7 @@ class Gateway:
 
     def _owner_token(self, config: Config) -> str | None:
         """Return the owner token if one is needed. Without it, requests that need it are refused. Blocks."""
-        if not (config.gateway.require_owner or config.auth.mode != "local"):
+        if not _needs_owner_token(config):
             return None
         try:
             return owner_token(self._workspace.owner_token_file)
@@ -285,9 +289,25 @@ class Gateway:
         self.server.stop(max(0, grace_ms - DRAIN_RESERVE_MS))
 
     def _reload(self, config: Config) -> None:
-        """Apply ``config`` to new requests and connections. The old embedder is used until the new one is loaded."""
+        """Apply ``config`` to new requests and connections. The old embedder is used until the new one is loaded.
+
+        If the owner's token is needed from now on, it is read before: no request of the owner is refused meanwhile.
+        """
         if self.state is None or self.server is None:
             return  # the state will be built from bus.config, which already is ``config``
+        if self.state.owner_token is None and _needs_owner_token(config):
+            self._token_task = asyncio.create_task(self._reload_with_token(self.state, config))
+        else:
+            self._apply(config)
+
+    async def _reload_with_token(self, state: GatewayState, config: Config) -> None:
+        state.owner_token = await asyncio.to_thread(self._owner_token, config)
+        if self.bus.config is config:  # else a newer one has been applied, or will be
+            self._apply(config)
+
+    def _apply(self, config: Config) -> None:
+        assert self.state is not None
+        assert self.server is not None
         self._record_change(self.state, config)
         self.server.server_context.limits = self._limits(config.gateway)
         embedding = msgspec.structs.replace(self.state.config.embedding, wait_ms=config.embedding.wait_ms)

@@ -29,7 +29,7 @@ from tests.support.live_daemon import LiveDaemon
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(4 * 3600)]
 
-FUZZED, SEQUENCES = scale(5, 400), scale(24, 400)
+FUZZED, SEQUENCES = scale(5, 400), scale(32, 400)
 """Examples of each operation, and of sequences along the links."""
 
 CHECKS = (

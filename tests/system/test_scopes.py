@@ -99,6 +99,8 @@ def plain(answer: Answer, others: list[Foreign], *, repeatable: bool) -> tuple[A
     """
     names = answer.headers.keys() - {"date", "content-length", "x-signet-trace-id"}
     headers = {name: answer.headers[name] for name in names}
+    if "x-signet-next-cursor" in headers:
+        headers["x-signet-next-cursor"] = "<cursor>"  # a time and an id
     text = answer.raw.decode("utf-8", "replace")
     for each in sorted(others, key=lambda other: -len(other.known)):  # whole ids before their beginnings
         text = text.replace(each.known, "<given>").replace(each.unknown, "<given>")
