@@ -56,6 +56,8 @@ DRAIN_RESERVE_MS = 500
 """The part of the drain grace that is reserved for closing the bus after the last request."""
 LAST_FLUSH_S = 0.3
 """The part of it in which what sessions received last, and what they did, is stored."""
+TOKEN_READ_S = 2
+"""How long the owner's token is waited for before a configuration that needs it takes effect without it."""
 
 
 def load_embedder(config: EmbeddingConfig) -> Embedder | None:
@@ -301,7 +303,9 @@ class Gateway:
             self._apply(config)
 
     async def _reload_with_token(self, state: GatewayState, config: Config) -> None:
-        state.owner_token = await asyncio.to_thread(self._owner_token, config)
+        with contextlib.suppress(TimeoutError):  # a slow disk must not keep a mode that needs no token
+            async with asyncio.timeout(TOKEN_READ_S):
+                state.owner_token = await asyncio.to_thread(self._owner_token, config)
         if self.bus.config is config:  # else a newer one has been applied, or will be
             self._apply(config)
 
