@@ -25,16 +25,12 @@ PROMPT: Final = "/api/hooks/user-prompt-submit"
 PAGE: Final = 200
 HEAD_CHARS: Final = 250
 """So much of a prompt is compared with what the transcript says."""
-_NOTHING: Final = "nothing fits"
 
 
 def _outcome(row: Mapping[str, Any]) -> str:
-    """Return what became of a prompt, in a few words."""
-    if row.get("skipped"):
-        return f"skipped: {one_line(row['skipped'])}"
+    """Return what came of a prompt, in a few words, and how many memories were left out."""
     left = sum(not memory.get("given") for memory in row.get("memories", ()))
-    given = counted(row.get("given"), "memory") + " given" if row.get("given") else _NOTHING
-    return f"{given}, {left} left out" if left else given
+    return one_line(row.get("outcome")) + (f"; {left} left out" if left else "")
 
 
 def _relevance(value: Any) -> str:
@@ -45,7 +41,7 @@ PROMPTS: Final = (
     Column("n", "number", lambda number: "" if number is None else str(number)),
     Column("when", "at", time_text),
     "kind",
-    Column("given", "outcome"),
+    "outcome",
     Column("prompt", "prompt", lambda text: one_line(text, 160), wrap=True),
 )
 MEMORIES: Final = (
@@ -66,7 +62,7 @@ def why(invocation: Invocation, session: str, number: int | None, memory_id: str
     SESSION is the key of a session (`signet sessions`), or the first characters of it. N is a prompt of it: then its
     memories are listed, also those that were left out, each with the reason. With --memory the prompt is run again as
     it was, the last one without N, and nothing changes: the reason is told also if the memory was not found.
-    On a pipe: number, time, kind, what was given, prompt; of one prompt relevance, outcome, id, memory; by tabs.
+    On a pipe: number, time, kind, what came of it, prompt; of one prompt relevance, outcome, id, memory; by tabs.
     """
     client = invocation.client()
     key = find_session(client, session) or session
@@ -98,7 +94,7 @@ def why(invocation: Invocation, session: str, number: int | None, memory_id: str
             ("asked", full_time_text(row.get("at"))),
             ("project", row.get("project")),
             ("harness", row.get("harness")),
-            ("given", f"{_outcome(row)}; {counted(row.get('characters'), 'character')} in {row.get('ms')} ms"),
+            ("outcome", f"{_outcome(row)}; {counted(row.get('characters'), 'character')} in {row.get('ms')} ms"),
         )
     )
     click.echo()

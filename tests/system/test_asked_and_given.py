@@ -53,13 +53,18 @@ def test_a_session_is_kept_prompt_by_prompt_with_what_was_left_out(daemon: LiveD
     assert ("5433", "received") in told(rows[1]), "the start had given it"
     assert rows[1]["given"] == first["memoryCount"] == 0
     assert ("Grace", "given") in told(rows[2])
+    assert [row["outcome"] for row in rows] == [
+        "given 1 memory",
+        "nothing new, because the session had what fits",
+        "given 1 memory",
+    ]
     assert all(row["ms"] > 0 for row in rows)
 
 
 def test_a_prompt_that_is_given_nothing_tells_what_was_nearest(daemon: LiveDaemon) -> None:
     hook(daemon.api, "user-prompt-submit", "s-2", project=PROJECT, userPrompt="what does the staging kubectl say?")
     (row,) = searches(daemon.api, session="s-2", no_hits="true")
-    assert row["given"] == 0
+    assert (row["given"], row["outcome"]) == (0, "no memory fits")
     assert {memory["outcome"] for memory in row["memories"]} == {"below_relevance"}
     nearest = [memory["relevance"] for memory in row["memories"]]
     assert nearest == sorted(nearest, reverse=True)
@@ -119,6 +124,7 @@ def test_a_retry_is_kept_once_and_a_skipped_hook_without_its_words(daemon: LiveD
     agent.post("/api/hooks/user-prompt-submit", {**body, "runtimePath": "legacy"}).ok()
     latest = searches(agent)[0]
     assert (latest["skipped"], latest["prompt"], latest["given"]) == ("claimed", None, 0)
+    assert latest["outcome"] == "not asked: another program serves this session"
 
 
 def test_nothing_is_kept_of_a_session_for_which_memory_is_off(daemon: LiveDaemon) -> None:
@@ -185,12 +191,14 @@ def test_why_shows_the_prompts_of_a_session_one_of_them_and_the_fate_of_a_memory
         return signet(daemon, "why", "w-1", *arguments)
 
     lines = [line.split("\t") for line in why().splitlines()]
-    assert [(line[0], line[2], line[4]) for line in lines] == [
-        ("", "start", ""),
-        ("1", "prompt", PORT),
-        ("2", "prompt", "ok"),
+    outcomes = [row["outcome"] for row in searches(daemon.api, session="w-1")[::-1]]
+    assert [(line[0], line[2], line[3].partition("; ")[0], line[4]) for line in lines] == [
+        ("", "start", outcomes[0], ""),
+        ("1", "prompt", outcomes[1], PORT),
+        ("2", "prompt", "no memory fits", "ok"),
     ]
     one = why("1")
+    assert outcomes[1] in one
     assert "The staging database listens on port 5433" in one
     assert "given" in one
     elsewhere = ids["Another project keeps its staging database on port 6000"]

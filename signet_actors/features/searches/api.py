@@ -149,7 +149,7 @@ class SearchRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     ``prompt``: the beginning of what was asked, null of a start, and where it was erased with the transcript or with a
     memory. ``given``: how many memories were given, also those that were erased since. ``skipped``: why a hook did
-    nothing. ``characters``: of the text that was given.
+    nothing. ``outcome``: what came of it in a few words. ``characters``: of the text that was given.
     """
 
     id: str
@@ -162,6 +162,7 @@ class SearchRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     harness: str | None
     prompt: str | None
     skipped: str | None
+    outcome: str
     given: int
     characters: int
     ms: float

@@ -11,7 +11,7 @@ from signet_actors.domain.session_keys import CHECK_PREFIX
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import InvalidRequest
 from signet_actors.features.searches import api
-from signet_actors.features.searches.rules import GIVEN, WHOLE, WORDS
+from signet_actors.features.searches.rules import GIVEN, LIKELY, WHOLE, WORDS, outcome_of
 from signet_actors.operations.hooks import SearchMemory
 from signet_actors.operations.sessions import KeptSession, KeptSessionsReply
 from signet_actors.protocol.message import Asked
@@ -320,6 +320,7 @@ def received_before(snapshot: Snapshot, asked: api.FindReceived) -> api.Received
 
 def _search(row: tuple[Any, ...], memories: list[SearchMemory]) -> api.SearchRow:
     _, id_, at, kind, session, epoch, project, harness, prompt, skipped, given, characters, ms, number = row
+    had_what_fits = any(one.outcome == "received" and (one.relevance or 0) >= LIKELY for one in memories)
     return api.SearchRow(
         id=id_,
         at=at,
@@ -331,6 +332,7 @@ def _search(row: tuple[Any, ...], memories: list[SearchMemory]) -> api.SearchRow
         harness=harness,
         prompt=prompt,
         skipped=skipped,
+        outcome=outcome_of(given, skipped, had_what_fits=had_what_fits),
         given=given,
         characters=characters,
         ms=ms,

@@ -48,6 +48,14 @@ FATES: Final[dict[str, str]] = {
 """What becomes of a memory that no search of a prompt has returned."""
 WHOLE: Final = ("given", "pinned", "rule", "asked_lately", "last_session", "important")
 """Outcomes of a memory that was given whole; all but the first say why a start gave it."""
+SKIPPED: Final[dict[str, str]] = {
+    "already_started": "the session has had its start",
+    "claimed": "another program serves this session",
+    "disabled": "it is switched off in the settings",
+}
+"""Why a hook did nothing, as a person reads it; others are their own words."""
+LIKELY: Final = 0.5
+"""The relevance from which a memory likely answers."""
 GIVEN: Final[frozenset[str]] = frozenset({*WHOLE, "cut", "fact"})
 HEAD_CHARS: Final = 300
 """Of what was asked; the rest is not kept."""
@@ -58,6 +66,15 @@ LEFT_OUT: Final = 20
 def head(text: str) -> str | None:
     """Return the beginning of a text on one line, None of a blank one."""
     return beginning_of(collapsed(text), HEAD_CHARS) or None
+
+
+def outcome_of(given: int, skipped: str | None, *, had_what_fits: bool) -> str:
+    """Return what came of a hook or a search in a few words. ``had_what_fits``: its session had a memory that fits."""
+    if skipped:
+        return f"not asked: {SKIPPED.get(skipped, skipped.replace('_', ' '))}"
+    if given:
+        return "given 1 memory" if given == 1 else f"given {given:,} memories"
+    return "nothing new, because the session had what fits" if had_what_fits else "no memory fits"
 
 
 def first_left_out(outcomes: Sequence[str]) -> list[int]:

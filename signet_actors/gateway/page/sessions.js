@@ -7,7 +7,7 @@ import { useLoad } from "./load.js";
 import { Command, Diff, Empty, Project, Reading, Relevance, Time, useModal } from "./parts.js";
 import { go, to } from "./route.js";
 import { Now, Why, WhyNot } from "./why-not.js";
-import { count, cut, moment, outcomeOf, projectName, visible } from "./words.js";
+import { count, cut, moment, projectName, visible } from "./words.js";
 
 const LISTED = 60;
 const LIVE_MS = 10_000;
@@ -89,7 +89,7 @@ function Card({ row, close }) {
   useKeys({ Escape: ["close", close] });
   return html`<dialog class="help card" aria-label="A prompt and what it was given" ref=${useModal()} onClose=${close}>
     <p class="meta"><span>${cut(search.harness || "", 30)}</span><span>${moment(search.at)}</span></p><p class="text">${shown(textOf(row) || "The text was erased.")}</p>
-    <h3>From memory: ${outcomeOf(search)}</h3>
+    <h3>From memory: ${search.outcome}</h3>
     <ul class="given">${search.memories.filter((one) => one.given).map((one) => html`<li key=${one.id}>${shown(one.contentThen ?? one.content ?? "forgotten since")} <${Relevance} value=${one.relevance} /></li>`)}</ul>
     <p class="actions"><button onClick=${close}>Close</button></p></dialog>`;
 }
@@ -111,9 +111,8 @@ function Given({ search, earlier, text, answer, before }) {
   const left = search.memories.filter((memory) => !memory.given);
   const reasons = new Map();
   for (const memory of left) reasons.set(memory.why, (reasons.get(memory.why) || 0) + 1);
-  const outcome = outcomeOf(search);
   const asked = search.prompt && search.kind === "prompt" ? { search, earlier, text, before } : null;
-  const headline = `${outcome.charAt(0).toUpperCase()}${outcome.slice(1)}`;
+  const headline = `${search.outcome.charAt(0).toUpperCase()}${search.outcome.slice(1)}`;
   return html`<aside class="given" aria-label="What it was given"><p class="meta"><b>${headline}</b><span>${Math.round(search.ms)} ms${search.given ? `, ${count(search.characters, "character")} with date and heading` : ""}</span></p>
     <ul>${given.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} asked=${asked} isUsed=${seemsUsed(memory.contentThen || memory.content || "", search.prompt || "", answer)} />`)}</ul>
     ${left.length ? html`<details><summary>${left.length} left out: ${[...reasons].map(([why, number]) => (reasons.size > 1 ? `${why} (${number})` : why)).join("; ")}</summary>

@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { useLoad } from "./load.js";
 import { Command, Project, Reading, Time } from "./parts.js";
 import { to } from "./route.js";
-import { SILENT_MS, count, cut, outcomeOf, span, verdict } from "./words.js";
+import { SILENT_MS, count, cut, span, verdict } from "./words.js";
 
 const EVERY_MS = 5_000;
 const DAY_MS = 86_400_000;
@@ -90,6 +90,6 @@ function Feed({ searches }) {
   return html`<section class="tile"><h3>What was asked, and what memory gave</h3><ul class="feed">${searches.slice(0, FEED).map((one) => html`<li key=${one.id}>
       <a href=${one.sessionKey ? to(["session", one.sessionKey, ...(one.number ? [one.number] : [])]) : to("memories", { q: one.prompt })}>${one.kind === "start" ? "A session started" : one.prompt ? cut(one.prompt, 110) : "A prompt that was erased"}</a>
       <span class="meta"><${Time} at=${one.at} />${one.harness ? html`<span>${cut(one.harness, 24)}</span>` : null}<${Project} project=${one.project} />
-        <b class=${one.given ? "is-ok" : ""}>${outcomeOf(one)}</b></span></li>`)}</ul>
+        <b class=${one.given ? "is-ok" : ""}>${one.outcome}</b></span></li>`)}</ul>
     ${searches.length ? null : html`<p class="meta">Nothing in the last 24 hours.</p>`}</section>`;
 }

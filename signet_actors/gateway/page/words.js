@@ -62,19 +62,6 @@ export function fits(relevance) {
   return relevance >= 0.5 ? "likely answers" : "probably does not answer";
 }
 
-const SKIPPED = {
-  already_started: "the session has had its start",
-  claimed: "another program serves this session",
-  disabled: "it is switched off in the settings",
-};
-
-// What came of a hook or a search, in a few words.
-export function outcomeOf(search) {
-  if (search.skipped) return `not asked: ${SKIPPED[search.skipped] || cut(search.skipped.replace(/_/g, " "), 60)}`;
-  if (search.given) return `given ${count(search.given, "memory", "memories")}`;
-  return search.memories.some((one) => one.outcome === "received" && one.relevance >= 0.5) ? "nothing new, because the session had what fits" : "no memory fits";
-}
-
 export const SILENT_MS = 7 * 86_400_000;
 
 // Whether memory works, as [class, sign and word, sentence]; the same on all screens. `last`: the last prompt, `lastGiven`: the
@@ -82,7 +69,7 @@ export const SILENT_MS = 7 * 86_400_000;
 export function verdict(health, last, lastGiven) {
   if (health.status !== "healthy") return ["is-bad", "▲ Not everything works", cut(health.detail || health.status, 160)];
   if (!last) return ["", "○ Ready", "No prompt has come yet."];
-  const proof = lastGiven && lastGiven.id !== last.id ? ` Before it, ${ago(lastGiven.at)}, one was ${outcomeOf(lastGiven)}.` : "";
-  const sentence = `The last prompt came ${ago(last.at)} from ${cut(last.harness || "a program", 30)}: ${outcomeOf(last)}.${proof}`;
+  const proof = lastGiven && lastGiven.id !== last.id ? ` Before it, ${ago(lastGiven.at)}, one was ${lastGiven.outcome}.` : "";
+  const sentence = `The last prompt came ${ago(last.at)} from ${cut(last.harness || "a program", 30)}: ${last.outcome}.${proof}`;
   return Date.now() - Date.parse(last.at) > SILENT_MS ? ["is-warn", "◆ Silent", sentence] : ["is-ok", "● Working", sentence];
 }
