@@ -194,8 +194,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found |= measure_page(browser, base, [str(each.body["query"]) for each in asked])
             found["cpu_percent"] = idle_cpu(browser, daemon, base)
             state_names(daemon)
-            found["map_of_names"] = map_frames(browser, base, "#/map")
-            found["map_of_memories"] = map_frames(browser, base, "#/map/memories")
+            found["map_of_names"] = map_frames(browser, base, "#/map/names")
+            found["map_of_memories"] = map_frames(browser, base, "#/map")
             browser.close()
         found["circumstances"] = circumstances()
     for name, figures in found.items():

@@ -69,6 +69,11 @@ def test_a_browser_that_has_the_shell_is_told_so_without_a_body(edge: RunningEdg
     assert shell(edge, If_None_Match='"other"').status == 200
 
 
+def test_the_shell_names_all_modules_so_that_none_is_found_late(edge: RunningEdge) -> None:
+    named = set(re.findall(r'<link rel="modulepreload" href="([^"]+)">', shell(edge).raw.decode()))
+    assert named == {f"/page/{VERSION}/{name}" for name in FILES if name.endswith(".js")}
+
+
 def test_a_head_has_the_headers_and_no_body(edge: RunningEdge) -> None:
     got, head = shell(edge), shell(edge, "HEAD")
     assert (head.status, head.raw) == (200, b"")

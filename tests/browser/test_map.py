@@ -57,7 +57,7 @@ def in_view(visitor: Visitor) -> Any:
 
 
 def opened(visit: Visit) -> Visitor:
-    visitor = visit("#/map/memories")
+    visitor = visit("#/map")
     expect(in_view(visitor)).to_contain_text("in view", timeout=60_000)
     return visitor
 
@@ -75,7 +75,7 @@ def drag(visitor: Visitor, *path: tuple[float, float]) -> None:
 
 
 def test_the_first_map_is_announced_while_it_is_made(visit: Visit) -> None:
-    visitor = visit("#/map")
+    visitor = visit("#/map/names")
     visitor.press("v")
     expect(visitor.page.get_by_text(f"The map of {MEMORIES} memories is being made")).to_be_visible()
     expect(in_view(visitor)).to_have_text(f"{MEMORIES} of {MEMORIES} memories in view", timeout=60_000)
@@ -94,7 +94,6 @@ def test_memories_are_selected_forgotten_and_brought_back_by_keys(visit: Visit, 
     visitor = visit("#/memories?project=/home/ada/harbour")
     visitor.press("g", "p")
     expect(visitor.page.get_by_role("link", name="Map", exact=True)).to_have_attribute("aria-current", "page")
-    visitor.press("v")
     expect(in_view(visitor)).to_have_text("3 of 3 memories in view", timeout=60_000)
     ids = [node["id"] for node in daemon.api.get("/api/embeddings/projection", project=PROJECT).ok()["nodes"]]
     visitor.press("x", "j", "X", "f")
@@ -182,7 +181,7 @@ def test_a_point_is_opened_by_a_click_and_a_drag_moves_the_map(visit: Visit, dae
 
 @pytest.mark.parametrize("viewport", [NARROW, {"width": 1600, "height": 900}], ids=["narrow", "wide"])
 def test_a_name_leads_to_what_is_known_of_it_and_to_its_memories(visit: Visit, viewport: dict[str, int]) -> None:
-    visitor = visit("#/map", viewport=viewport)
+    visitor = visit("#/map/names", viewport=viewport)
     expect(in_view(visitor)).to_have_text("2 of 2 names in view")
     expect(lines(visitor)).to_have_count(2)
     assert not visitor.is_too_wide()
@@ -199,15 +198,15 @@ def test_a_name_leads_to_what_is_known_of_it_and_to_its_memories(visit: Visit, v
 
 
 def test_an_empty_map_says_why(visit: Visit) -> None:
-    visitor = visit("#/map?agent=nobody-yet")
+    visitor = visit("#/map/names?agent=nobody-yet")
     expect(visitor.page.locator(".empty")).to_contain_text("Nothing is known by name yet")
     visitor.press("v")
     expect(visitor.page.locator(".empty")).to_contain_text("No memory is on the map")
-    project = visit("#/map?project=/home/ada/moon")
+    project = visit("#/map/names?project=/home/ada/moon")
     expect(project.page.locator(".empty")).to_contain_text("Nothing in moon is known by name yet")
     project.page.get_by_role("button", name="Show all projects").click()
     expect(in_view(project)).to_have_text("2 of 2 names in view")
-    other = visit("#/map/memories?project=/home/ada/moon")
+    other = visit("#/map?project=/home/ada/moon")
     expect(other.page.locator(".empty")).to_contain_text("No memory of moon is on the map")
     other.page.get_by_role("button", name="Show all projects").click()
     expect(in_view(other)).to_have_text(f"{MEMORIES} of {MEMORIES} memories in view")

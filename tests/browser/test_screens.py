@@ -95,7 +95,7 @@ def hostile_addresses(daemon: LiveDaemon) -> list[str]:
     assert len(known) >= 4
     return [
         *SCREENS,
-        *(f"#/map?open={one}" for one in known),
+        *(f"#/map/names?open={one}" for one in known),
         *(f"#/session/{key}/1" for key in sessions),
         searched,
         f"{searched}&open={memories[-1]}",
@@ -146,8 +146,8 @@ def test_nothing_on_any_screen_is_inaccessible(visit: Visit) -> None:
             ("#/memories?q=port", ("Enter",)),
             ("#/memories", ("?",)),
             ("#/memories", ("x", "t")),
-            ("#/map", ("Enter",)),
-            ("#/map/memories", ("x", "j", "x")),
+            ("#/map/names", ("Enter",)),
+            ("#/map", ("x", "j", "x")),
         ]
     ):
         visitor.open(address)

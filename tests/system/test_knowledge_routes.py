@@ -391,6 +391,15 @@ def test_the_constellation_has_entities_with_their_facts_and_the_dependencies_be
     assert ([each["name"] for each in alone["entities"]], alone["dependencies"]) == (["Shop"], [])
 
 
+def test_entities_of_the_constellation_have_places_if_they_are_asked_for(client: Client) -> None:
+    fill(client)
+    plain, placed = (client.get("/api/knowledge/constellation", places=asked).ok() for asked in ("false", "true"))
+    places = {each["name"]: (each.pop("x"), each.pop("y")) for each in placed["entities"]}
+    assert placed == plain
+    assert len(set(places.values())) == len(places) > 1
+    assert all(-210 <= value <= 210 for place in places.values() for value in place)
+
+
 def test_in_a_project_the_constellation_has_what_its_memories_say(client: Client) -> None:
     fill(client)
     client.remember("The pier", project="/srv/pier", structured=linked("Crane", "uses", "Shop"))

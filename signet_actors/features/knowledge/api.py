@@ -23,7 +23,7 @@ from signet_actors.features.entities.api import (
     ListAttributesRequest,
     read,
 )
-from signet_actors.operations.field_types import Choice, Clamped, SecretRule, Text
+from signet_actors.operations.field_types import Choice, Clamped, Flag, SecretRule, Text
 from signet_actors.operations.operation import Operation, Tool
 from signet_actors.operations.problem import Problem
 from signet_actors.operations.request_fields import AgentFields, SelectionText
@@ -143,6 +143,7 @@ class ConstellationRequest(AgentFields, frozen=True, kw_only=True, omit_defaults
 
     limit: Annotated[int, Clamped(low=1, high=MAX_ENTITIES), Meta(description="Entities to return")] = MAX_ENTITIES
     project: InProject | None = None
+    places: Annotated[bool, Flag(), Meta(description="true: with a place on a map for each entity")] = False
 
 
 class Stats(msgspec.Struct, frozen=True, rename="camel"):
@@ -375,7 +376,7 @@ class HygieneReply(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ConstellationEntity(msgspec.Struct, frozen=True, rename="camel"):
-    """An entity with what is known about it."""
+    """An entity with what is known about it. ``x``, ``y``: from -210 to 210, if places were asked for."""
 
     id: str
     name: str
@@ -383,6 +384,8 @@ class ConstellationEntity(msgspec.Struct, frozen=True, rename="camel"):
     mentions: int
     pinned: bool
     aspects: list[ExpandedAspect]
+    x: float | UnsetType = UNSET
+    y: float | UnsetType = UNSET
 
 
 class ConstellationReply(msgspec.Struct, frozen=True):

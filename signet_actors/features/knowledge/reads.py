@@ -25,6 +25,7 @@ from signet_actors.features.entities.api import (
 from signet_actors.features.entities.reads import OWN, Edge, OwnGraph
 from signet_actors.features.entities.rules import similarity_key
 from signet_actors.features.knowledge import api
+from signet_actors.features.knowledge.arrangement import arranged
 from signet_actors.features.knowledge.rules import (
     SHOWN_CHARS,
     NextSteps,
@@ -359,12 +360,16 @@ def constellation(snapshot: Snapshot, asked: Asked[api.ConstellationRequest]) ->
         facts = said.get((of.entity_id, of.canonical_name), [])
         aspects.setdefault(of.entity_id, []).append(api.ExpandedAspect(of.id, of.name, of.weight, facts))
     edges = [edge for edge in graph.edges([*shown], ("outgoing",)) if edge.there in shown]
+    number = {of: at for at, of in enumerate(shown)}
+    links = [(number[edge.here], number[edge.there]) for edge in edges]
+    places = arranged(len(shown), links).round(1).tolist() if asked.request.places else [()] * len(shown)
     return api.ConstellationReply(
         [
             api.ConstellationEntity(
-                one.id, one.name, one.entity_type, one.mentions, one.pinned, aspects.get(one.id, [])[:SHOWN_ASPECTS]
+                *(one.id, one.name, one.entity_type, one.mentions, one.pinned),
+                *(aspects.get(one.id, [])[:SHOWN_ASPECTS], *place),
             )
-            for one in shown.values()
+            for one, place in zip(shown.values(), places, strict=True)
         ],
         [entities.dependency(edge, shown[edge.here].name) for edge in edges],
     )

@@ -4,7 +4,6 @@ import { api } from "./api.js";
 import { Drawing } from "./canvas.js";
 import { MOST } from "./changes.js";
 import { useKeys } from "./keys.js";
-import { arranged } from "./layout.js";
 import { useLines } from "./lines.js";
 import { useLoad } from "./load.js";
 import { MemoryDetail } from "./memory.js";
@@ -15,18 +14,20 @@ import { count, cut, projectName } from "./words.js";
 
 const COMPUTING_MS = 1_500;
 const LISTED = 200;
+const NAMES = ["map", "names"];
+const GOLDEN = Math.PI * (3 - Math.sqrt(5));
 
 const open = (point) => setParams({ open: point.id || point.of });
 const close = () => setParams({ open: "" });
 
 export function MapScreen({ route }) {
   const { parts, params } = route;
-  const isMemories = parts[0] === "memories";
-  const View = isMemories ? Memories : Entities;
+  const isNames = parts[0] === "names";
+  const View = isNames ? Entities : Memories;
   const link = (isHere, address, title) => html`<a class="chip" href=${to(address)} aria-current=${isHere ? "page" : undefined}>${title}</a>`;
-  useKeys({ v: ["the other map", () => go(to(isMemories ? "map" : ["map", "memories"]))] });
-  return html`<nav class="filters" aria-label="Maps">${link(!isMemories, "map", "What memories are about")}
-      ${link(isMemories, ["map", "memories"], "Memories by meaning")}</nav>
+  useKeys({ v: ["the other map", () => go(to(isNames ? "map" : NAMES))] });
+  return html`<nav class="filters" aria-label="Maps">${link(!isNames, "map", "Memories by meaning")}
+      ${link(isNames, NAMES, "What memories are about")}</nav>
     <${View} key=${params.project || ""} params=${params} />`;
 }
 
@@ -75,18 +76,35 @@ function NoMemories({ data, project }) {
     ${project ? html`<p><button onClick=${() => setParams({ project: "" })}>Show all projects</button></p>` : null}<p><${Command} text="signet doctor" /></p></${Empty}>`;
 }
 
+// The entities, and after them what is known of each on a spiral around it.
+function sceneOf({ entities, dependencies }) {
+  const number = new Map(entities.map((one, at) => [one.id, at]));
+  const lines = dependencies.map((one) => [number.get(one.sourceEntityId), number.get(one.targetEntityId)]);
+  const apart = Math.min(4, 40 / Math.sqrt(entities.length));
+  const facts = entities.map((one) => one.aspects.flatMap((aspect) => aspect.attributes));
+  const points = entities.map((one, at) => ({ ...one, facts: facts[at].length, size: 3 + Math.min(5, Math.sqrt(one.mentions)),
+    colour: one.pinned ? "pin" : "fact", title: cut(one.name, 160), label: cut(one.name, 28) }));
+  entities.forEach(({ id, x, y }, at) => facts[at].forEach((fact, index) => {
+    const away = apart * Math.sqrt(index + 5);
+    lines.push([at, points.length]);
+    points.push({ of: id, x: x + away * Math.cos(index * GOLDEN), y: y + away * Math.sin(index * GOLDEN), size: 1.5,
+      colour: fact.kind === "constraint" ? "rule" : "muted", title: cut(fact.content, 160) });
+  }));
+  return { points, lines };
+}
+
 function Entities({ params }) {
-  const load = useLoad("entities", (signal) => api("knowledge.constellation", { project: params.project }, { signal }));
+  const load = useLoad("entities", (signal) => api("knowledge.constellation", { project: params.project, places: true }, { signal }));
   const { data } = load;
-  const scene = useMemo(() => arranged(data || { entities: [], dependencies: [] }), [data]);
+  const scene = useMemo(() => sceneOf(data || { entities: [], dependencies: [] }), [data]);
   if (!data) return html`<${Reading} load=${load} what="the map" />`;
   if (!data.entities.length) {
     return html`<${Empty}><h2>Nothing${params.project ? ` in ${projectName(params.project)}` : ""} is known by name yet</h2>
       ${params.project ? html`<p><button onClick=${() => setParams({ project: "" })}>Show all projects</button></p>` : null}<p>People, projects and tools appear here when a language model has found them in memories: <${Command} text="signet providers" /></p>
-      <p>All memories are on the other map: <a href=${to(["map", "memories"])}>memories by meaning</a>.</p></${Empty}>`;
+      <p>All memories are on the other map: <a href=${to("map")}>memories by meaning</a>.</p></${Empty}>`;
   }
   return html`<${View} load=${load} items=${scene.points} scene=${scene} shown=${params.open} name=${count(data.entities.length, "name")}
-    line=${(row, index, lines) => html`<li key=${row.id} class=${`line ${index === lines.at ? "is-cursor" : ""}`}><a class="main" href=${to("map", { open: row.id })}>
+    line=${(row, index, lines) => html`<li key=${row.id} class=${`line ${index === lines.at ? "is-cursor" : ""}`}><a class="main" href=${to(NAMES, { open: row.id })}>
       <span class="words">${cut(row.name, 80)}</span><span class="meta"><span>${cut(row.entityType, 30)}</span><span>${count(row.mentions, "memory", "memories")}</span><span>${count(row.facts, "fact")}</span></span></a></li>`}
     legend=${html`<span class="type type-fact">name</span><span class="type">fact</span><span class="type type-rule">rule</span>`}
     detail=${html`<${Entity} key=${params.open} id=${params.open} project=${params.project} />`} />`;
@@ -99,7 +117,7 @@ function Entity({ id, project }) {
   const { data } = load;
   const fact = (one) => html`<li><a href=${to(["memory", one.memoryId])}>${cut(one.content, 300)}</a></li>`;
   const connection = (one) => {
-    const [name, type] = [html`<a href=${to("map", { open: one.id })}>${cut(one.target, 80)}</a>`, cut(one.type.replace(/_/g, " "), 40)];
+    const [name, type] = [html`<a href=${to(NAMES, { open: one.id })}>${cut(one.target, 80)}</a>`, cut(one.type.replace(/_/g, " "), 40)];
     return html`<li>${one.direction === "outgoing" ? html`${type} ${name}` : html`${name} ${type} it`}</li>`;
   };
   return html`<aside class="detail" aria-label="Name"><header><h2 ref=${heading} tabIndex="-1">${data ? cut(data.entity.name, 120) : "…"}</h2><button class="plain" aria-label="Close" onClick=${close}>×</button></header>

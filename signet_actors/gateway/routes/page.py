@@ -77,9 +77,16 @@ def version_of(files: Mapping[str, bytes]) -> str:
     return digest.hexdigest()[:12]
 
 
+def shell(files: Mapping[str, bytes], version: str) -> bytes:
+    """Return the document. It names all modules, so that a browser need not read one to learn of the next."""
+    modules = "\n".join(f'<link rel="modulepreload" href="{{files}}/{name}">' for name in files if name.endswith(".js"))
+    text = (FOLDER / SHELL).read_text(encoding="utf-8").replace("{modules}", modules)
+    return text.replace("{files}", f"/page/{version}").encode()
+
+
 FILES: Final = page_files()
 VERSION: Final = version_of(FILES)
-SHELL_BYTES: Final = (FOLDER / SHELL).read_bytes().replace(b"{files}", b"/page/" + VERSION.encode())
+SHELL_BYTES: Final = shell(FILES, VERSION)
 ETAG: Final = '"' + hashlib.sha256(SHELL_BYTES).hexdigest()[:16] + '"'
 
 
