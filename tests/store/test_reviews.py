@@ -67,6 +67,24 @@ def listed(room: PipelineHarness, read: ReadScope = EVERYBODY, **fields: Any) ->
         return reviews.listed(view, message_of(LIST_REVIEWS)(caller=caller, request=page))
 
 
+def test_a_proposal_shows_the_sentence_of_its_source_that_it_is_about(room: PipelineHarness) -> None:
+    source = room.remember(
+        "The crane was painted. The build of the shop moved to Ninja in May.\nNobody knows why!", vector=[1.0]
+    ).id
+    job = room.take()
+    assert job.memory_id == source
+    room.remember("The pier is closed", vector=[1.0])
+    target = room.value("SELECT id FROM memories WHERE content = 'The pier is closed'")
+    room.report(
+        job,
+        *(change("update", fact, (target, 1), contradiction=True) for fact in ("The build uses Ninja", "Xyzzy")),
+    )
+    sentences = {item.fact_content: item.source_sentence for item in listed(room).items}
+    assert sentences == {"The build uses Ninja": "The build of the shop moved to Ninja in May.", "Xyzzy": None}
+    room.ask(ForgetMemory(id=source, reason="r", principal=ME))
+    assert {item.source_sentence for item in listed(room).items} <= {None}
+
+
 def whole(room: PipelineHarness) -> list[Any]:
     """What memories say, without what every change leaves (version, times, jobs)."""
     return room.connection.execute("SELECT id, content, is_deleted, type, tags FROM memories ORDER BY seq").fetchall()

@@ -25,7 +25,7 @@ def test_each_entity_has_a_place_within_the_map(count: int) -> None:
 
 
 def test_those_that_depend_on_each_other_are_nearer_than_others() -> None:
-    groups = [range(0, 10), range(10, 20)]
+    groups = [range(10), range(10, 20)]
     links = [(one, other) for group in groups for one in group for other in group if one < other]
     distances = apart(arranged(20, links))
     within = distances[:10, :10].sum() / 90

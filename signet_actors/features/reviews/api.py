@@ -24,7 +24,8 @@ class ReviewReport(msgspec.Struct, frozen=True):
 
     ``memory_id`` is the memory that it would change (null: a new one). ``current_content`` is the memory's content now
     (null: it does not exist, or the caller may not read it). ``event`` is the history event that an approval would add.
-    ``source_memory_id`` is the memory that the fact came from. ``reason`` says why it needs a review, ``rationale`` is
+    ``source_memory_id`` is the memory that the fact came from, ``source_sentence`` its sentence that shares most words
+    with the fact (null: none shares any, or it is forgotten). ``reason`` says why it needs a review, ``rationale`` is
     the model's.
     """
 
@@ -47,6 +48,7 @@ class ReviewReport(msgspec.Struct, frozen=True):
     reviewed_by: str | None
     reviewed_at: str | None
     source_memory_id: str
+    source_sentence: str | None
     run_id: str
     job_id: str
     created_at: str

@@ -6,6 +6,9 @@ from typing import Final
 
 import msgspec
 
+from signet_actors.domain.extraction.facts import short
+from signet_actors.domain.query_words import words_of
+from signet_actors.domain.said_again import sentences_of
 from signet_actors.errors import InvalidRequest
 from signet_actors.features.reviews.api import LIST_REVIEWS, ListReviewsRequest, ReviewListReply, ReviewReport
 from signet_actors.protocol.message import Asked
@@ -13,10 +16,12 @@ from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable
 from signet_actors.store.reads.proposals import filled, proposal_columns
 
+SENTENCE_CHARS: Final = 400
 _COLUMNS: Final = proposal_columns(
     ReviewReport,
     memory_id="p.target_id",
     source_memory_id="p.memory_id",
+    source_sentence="CASE WHEN m.is_deleted = 0 THEN substr(m.content, 1, 20000) END",
     event="CASE p.action WHEN 'add' THEN 'created' WHEN 'update' THEN 'updated' WHEN 'delete' THEN 'deleted'"
     " ELSE 'none' END",
     current_content="NULL",
@@ -54,7 +59,17 @@ def listed(snapshot: Snapshot, asked: Asked[ListReviewsRequest]) -> ReviewListRe
     targets = {
         memory_id: {"current_content": content, "current_version": version} for memory_id, content, version in found
     }
-    return ReviewListReply([msgspec.structs.replace(item, **targets.get(item.memory_id, {})) for item in items], total)
+    items = [msgspec.structs.replace(item, **targets.get(item.memory_id, {})) for item in items]
+    return ReviewListReply([_with_sentence(item) for item in items], total)
+
+
+def _with_sentence(item: ReviewReport) -> ReviewReport:
+    """Return the proposal with one sentence in the place of the whole source."""
+    wanted = set(words_of(item.fact_content or item.current_content or ""))
+    shared = {each: len(wanted.intersection(words_of(each))) for each in sentences_of(item.source_sentence or "")}
+    best = max(shared, key=shared.__getitem__, default="")
+    sentence = short(best, SENTENCE_CHARS) if shared.get(best) else None
+    return msgspec.structs.replace(item, source_sentence=sentence)
 
 
 READS: Final = {LIST_REVIEWS: listed}

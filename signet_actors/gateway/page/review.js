@@ -1,5 +1,5 @@
 // Review: one proposal at a time. A decision is held for some seconds, so that it can be taken back, and then sent.
-import { html, useEffect, useMemo, useRef, useState } from "./preact.js";
+import { html, useEffect, useRef, useState } from "./preact.js";
 import { api } from "./api.js";
 import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
@@ -84,23 +84,10 @@ export function Review() {
   </div>`;
 }
 
-const pieces = (text, granularity) => [...new Intl.Segmenter(undefined, { granularity }).segment(text)];
-const wordsOf = (text) => new Set(pieces(text.toLowerCase(), "word").filter((one) => one.isWordLike).map((one) => one.segment));
-
-// The sentence of the source that shares most words with the proposed text; "" if none shares any.
-function sentenceFor(source, proposed) {
-  const wanted = wordsOf(proposed);
-  const shared = (sentence) => [...wordsOf(sentence)].filter((word) => wanted.has(word)).length;
-  const [most, best] = pieces(source, "sentence").map(({ segment }) => [shared(segment), segment.trim()]).reduce((a, b) => (b[0] > a[0] ? b : a), [0, ""]);
-  return most ? best : "";
-}
-
 const VERBS = { add: "Remember", update: "Change", delete: "Forget", merge: "Merge" };
 
 function Proposal({ item, place, editing, approve, reject, edit, skip }) {
   const [text, setText] = useState(item.fact_content || "");
-  const source = useLoad(item.source_memory_id, (signal) => api("memories.get", { id: item.source_memory_id, include_deleted: true }, { signal }));
-  const said = useMemo(() => (source.data ? sentenceFor(source.data.content, item.fact_content || item.current_content || "") : ""), [source.data]);
   return html`<article class="proposal" aria-label="Proposal">
     <header><h2>${VERBS[item.action] || cut(item.action, 30)} <${Type} type=${item.fact_type} /></h2><span class="meta">${place} · <${Time} at=${item.created_at} /></span></header>
     ${item.reason ? html`<p class="why">It needs you: ${cut(item.reason.replace(/_/g, " "), 300)}.${item.rationale ? ` The model says: ${cut(item.rationale, 600)}` : ""}</p>` : null}
@@ -113,7 +100,7 @@ function Proposal({ item, place, editing, approve, reject, edit, skip }) {
         : item.current_content === null ? html`<p class="text"><ins>${visible(item.fact_content)}</ins></p>`
         : html`<${Diff} before=${item.current_content} after=${item.fact_content} />`}</section>
     </div>
-    ${said ? html`<p>Its source says: <q>${cut(said, 400)}</q></p>` : null}
+    ${item.source_sentence ? html`<p>Its source says: <q>${visible(item.source_sentence)}</q></p>` : null}
     <p class="meta"><span>confidence ${Math.round(item.confidence * 100)} %</span>
       <a href=${to(["memory", item.source_memory_id])}>where it comes from</a>
       ${item.memory_id ? html`<a href=${to(["memory", item.memory_id])}>the memory that it is about</a>` : null}
