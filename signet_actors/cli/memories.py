@@ -143,9 +143,16 @@ def remember(
 @filter_options
 @page_options(1000, "memories")
 @click.option("--deleted", is_flag=True, help="List the deleted memories that can be recovered, last deleted first.")
+@click.option("--words", metavar="TEXT", help="With --deleted: only texts with each of these words.")
 @click.option("--facets", is_flag=True, help="Count them by type, project, author, tag and so on instead.")
 def list_memories(
-    invocation: Invocation, only: dict[str, Any], limit: int, offset: int, deleted: bool, facets: bool
+    invocation: Invocation,
+    only: dict[str, Any],
+    limit: int,
+    offset: int,
+    deleted: bool,
+    words: str | None,
+    facets: bool,
 ) -> None:
     """List memories, newest first.
 
@@ -155,6 +162,7 @@ def list_memories(
     if facets:
         _print_facets(invocation, invocation.client().get("/api/memories/facets", deleted=deleted or None, **asked))
         return
+    asked["words"] = words
     answer = invocation.client().get("/api/memories", limit=limit, offset=offset, deleted=deleted or None, **asked)
     memories = answer.records("memories")
     if invocation.has_printed(answer):

@@ -200,10 +200,16 @@ def get(caller: Caller, id: str, *, include_deleted: bool = False) -> Exchange[M
 
 
 def list_memories(
-    caller: Caller, *, limit: int = 100, offset: int = 0, deleted: bool = False, **filters: Unpack[Filters]
+    caller: Caller,
+    *,
+    limit: int = 100,
+    offset: int = 0,
+    deleted: bool = False,
+    words: str | None = None,
+    **filters: Unpack[Filters],
 ) -> Exchange[MemoryListReply]:
-    """Return a page of memories, newest first; with ``deleted``, of the forgotten ones."""
-    request = ListMemoriesRequest(limit=limit, offset=offset, deleted=deleted, **_conditions(filters))
+    """Return a page of memories, newest first; with ``deleted``, of the forgotten ones, with these ``words``."""
+    request = ListMemoriesRequest(limit=limit, offset=offset, deleted=deleted, words=words, **_conditions(filters))
     return (yield from caller.call(LIST_MEMORIES, request))
 
 

@@ -22,6 +22,7 @@ from signet_actors.operations.request_fields import (
     AgentFields,
     FilterFields,
     Offset,
+    SelectionText,
 )
 
 MIN_PREFIX_CHARS = 6
@@ -167,6 +168,10 @@ class ListMemoriesRequest(FilterFields, frozen=True, kw_only=True):
     limit: Annotated[int, Clamped(low=1, high=1000), Meta(description="Memories to return")] = 100
     offset: Offset = 0
     deleted: Annotated[bool, Flag(), Meta(description="true: deleted memories instead of live ones")] = False
+    words: (
+        Annotated[SelectionText, Meta(description="With deleted=true: only texts with each of these, in any case")]
+        | None
+    ) = None
 
 
 class MostUsedRequest(FilterFields, frozen=True, kw_only=True):

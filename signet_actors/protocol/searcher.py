@@ -285,7 +285,8 @@ class MemoryListed(Message, frozen=True, tag="searcher.memory_listed"):
 class ListMemories(Request[MemoryListed], frozen=True, tag="searcher.list_memories"):
     """List live memories, newest first; only the soft-deleted ones with ``deleted``, by use with ``most_used``.
 
-    ``chars``: how much of each content, then also without very long tags; None: all.
+    ``words``: only soft-deleted ones with each of these in their content. ``chars``: how much of each content, then
+    also without very long tags; None: all.
     """
 
     read: ReadScope
@@ -293,6 +294,7 @@ class ListMemories(Request[MemoryListed], frozen=True, tag="searcher.list_memori
     limit: int = 100
     offset: int = 0
     deleted: bool = False
+    words: tuple[str, ...] = ()
     most_used: bool = False
     chars: int | None = None
 

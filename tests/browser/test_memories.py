@@ -116,7 +116,13 @@ def test_a_memory_that_was_forgotten_before_is_found_and_recovered(visit: Visit,
     visitor = visit("#/memories?project=/otters&q=when+does+the+otter+sleep")
     visitor.page.get_by_role("button", name="Show what is forgotten").press("Enter")
     expect(lines(visitor)).to_contain_text("recoverable until")
-    visitor.press("r")
+    visitor.press("/")
+    visitor.page.keyboard.type("OTTER moon")
+    expect(visitor.page.locator(".empty")).to_have_text("Nothing with these words is forgotten in otters.")
+    visitor.press("Control+A")
+    visitor.page.keyboard.type("OTTER noo")
+    expect(lines(visitor)).to_have_count(1)
+    visitor.press("Escape", "r")
     expect(notice(visitor)).to_contain_text("Recovered")
     assert daemon.api.get(f"/api/memory/{memory}").status == 200
 

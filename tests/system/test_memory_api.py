@@ -569,6 +569,29 @@ def test_a_deleted_memory_is_shown_only_on_request(room: Client) -> None:
     assert kept == timedelta(days=30)
 
 
+def test_deleted_memories_are_found_by_words_that_each_of_them_has(room: Client) -> None:
+    texts = ("The crane of Pier 40% stands", "The pier_has no crane", "A crane flies")
+    for text in texts:
+        room.request("DELETE", f"/api/memory/{room.remember(text)['id']}?reason=r").ok()
+    room.remember("A living crane of the pier")
+    for words, found in {
+        "CRANE pier": texts[:2],
+        "rane": texts,
+        "40%": texts[:1],
+        "pier_has": texts[1:2],
+        "%": texts[:1],
+        "crane moon": (),
+        " ": texts,
+    }.items():
+        reply = room.get("/api/memories", deleted="true", words=words).ok()
+        assert {row["content"] for row in reply["memories"]} == set(found), words
+        assert reply["total"] == len(found)
+    page = room.get("/api/memories", deleted="true", words="crane", limit=1, offset=1).ok()
+    assert [row["content"] for row in page["memories"]] == [texts[1]]
+    assert room.get("/api/memories", words="crane").refused(400)["field"] == "words"
+    assert room.get("/api/memories", deleted="true", words="a " * 21).refused(400)["field"] == "words"
+
+
 def test_the_history_lists_all_events_in_order(room: Client) -> None:
     memory_id = room.acting(x_signet_session_id="s-1", x_signet_request_id="r-1").remember("First text", who="ana")[
         "id"

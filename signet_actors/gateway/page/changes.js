@@ -1,7 +1,7 @@
 // Changes of memories. Each of them says what was done and how to take it back.
 import { api } from "./api.js";
 import { attempt, offerUndo, say } from "./notice.js";
-import { count, cut, projectName, tagsOf } from "./words.js";
+import { count, cut, day, projectName, tagsOf } from "./words.js";
 
 export const REASON = "changed on the page";
 export const MOST = 200;
@@ -80,7 +80,9 @@ export async function forget(rows, done) {
       }
     } finally {
       if (forgotten.length) {
-        offerUndo(`Forgotten: ${named(forgotten)}. It can be recovered for some time.`, () => recovered(forgotten, done));
+        const last = await api("memories.list", { deleted: true, limit: 1 }).then((reply) => reply.memories[0], () => null);
+        const until = last ? ` until ${day(last.recoverable_until)}` : "";
+        offerUndo(`Forgotten: ${named(forgotten)}. To be recovered${until} under Forgotten.`, () => recovered(forgotten, done));
         done();
       }
     }

@@ -31,7 +31,7 @@ async function read(params, most, signal) {
     const [rows, weak] = [found.filter((row) => !isWeak(row)), found.filter(isWeak).sort((a, b) => b.relevance - a.relevance)];
     return { rows, weak, total: rows.length, ms: performance.now() - began, by: reply.method === "hybrid" ? "words and meaning" : "words" };
   }
-  const reply = await api("memories.list", { ...filters, limit: most, deleted: params.deleted }, { signal });
+  const reply = await api("memories.list", { ...filters, limit: most, deleted: params.deleted, words: params.q }, { signal });
   return { rows: reply.memories, total: reply.total, all: reply.stats.total };
 }
 
@@ -98,8 +98,8 @@ export function Memories({ route }) {
   return html`<div class=${`memories ${open ? "has-detail" : ""}`}>
     <section class="list" aria-label="Memories">
       <div class="search">
-        <input id="search" ref=${box} type="search" placeholder="Search memories" aria-label="Search memories" autocomplete="off"
-          spellcheck=${false} maxLength="2000" value=${text} disabled=${forgotten}
+        <input id="search" ref=${box} type="search" placeholder=${forgotten ? "Words of a forgotten memory" : "Search memories"} aria-label="Search memories" autocomplete="off"
+          spellcheck=${false} maxLength="2000" value=${text}
           onInput=${(event) => search(event.target.value)}
           onKeyDown=${(event) => event.key === "Enter" && (event.target.blur(), rows.length && lines.show(0))} />
         <p class="found" role="status">${found(load, params)}</p>
@@ -109,7 +109,7 @@ export function Memories({ route }) {
       ${isStale ? html`<button class="fresh" onClick=${load.reload}>Something was stored meanwhile. Show it</button>` : null}
       <ul class="lines">${rows.map((row, index) => lines.line(row, index, row.recoverable_until && html`<span>recoverable until ${day(row.recoverable_until)}</span>`))}</ul>
       ${folded ? html`<button class="more" onClick=${() => setShowsWeak(true)}>${folded} more that probably ${folded === 1 ? "does" : "do"} not answer: show <kbd>v</kbd></button>` : null}
-      ${load.data && !params.q && rows.length < load.data.total ? html`<button class="more" onClick=${() => setMost(most + PAGE)}>Show more of ${count(load.data.total, "memory", "memories")}</button>` : null}
+      ${load.data && (!params.q || forgotten) && rows.length < load.data.total ? html`<button class="more" onClick=${() => setMost(most + PAGE)}>Show more of ${count(load.data.total, "memory", "memories")}</button>` : null}
       ${load.data && load.isCurrent && !rows.length ? html`<${Nothing} params=${params} all=${load.data.all} done=${lines.done} />` : null}
     </section>
     ${open ? html`<${MemoryDetail} key=${open} id=${open} query=${forgotten ? "" : params.q} filters=${conditions(params)} onChange=${load.reload}
@@ -136,7 +136,7 @@ function Nothing({ params, all, done }) {
   }, []);
   const where = params.project ? ` in ${projectName(params.project)}` : "";
   const narrowed = params.type || params.tags || params.who || params.pinned || params.since;
-  if (params.deleted) return html`<${Empty}><p>Nothing is forgotten${where}.</p></${Empty}>`;
+  if (params.deleted) return html`<${Empty}><p>Nothing ${params.q ? "with these words " : ""}is forgotten${where}.</p></${Empty}>`;
   if (all === 0) {
     return html`<${Empty}><h2>Nothing is remembered yet</h2><p>Connect an agent, and it remembers while you work:</p><p><${Command} text="signet setup" /></p>
       <p>Take over what you told agents before:</p><p><${Command} text="signet backfill" /></p>

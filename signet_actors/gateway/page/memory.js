@@ -7,7 +7,7 @@ import { useLoad } from "./load.js";
 import { say } from "./notice.js";
 import { Because, Command, Diff, MemoryLine, Project, Reading, Relevance, TYPES, Time, Type, useAppeared, useFocus } from "./parts.js";
 import { setParams, to } from "./route.js";
-import { count, cut, sentence, shortId, tagsOf, visible } from "./words.js";
+import { count, cut, sentence, shortId, tagsOf, visible, whoOf } from "./words.js";
 
 const EVENTS = 200;
 
@@ -96,9 +96,9 @@ function Facts({ memory, gone, done }) {
     <dt>Tags</dt><dd>${gone ? cut(memory.tags || "none", 200) : html`<input aria-label="Tags" value=${memory.tags || ""} placeholder="none" autocomplete="off" onKeyDown=${restore(memory.tags)} onChange=${setTags} />`}</dd>
     <dt>Project</dt><dd>${gone ? html`<${Project} project=${memory.project} />` : html`<input id="project" aria-label="Project" value=${memory.project || ""} placeholder="none" autocomplete="off"
       title="Enter moves it" onKeyDown=${moveOnEnter} onBlur=${put(memory.project)} />`}</dd>
-    <dt>Said by</dt><dd>${cut(memory.who || "unknown", 80)}</dd>
+    <dt>Said by</dt><dd>${cut(whoOf(memory) || "nobody named", 80)}</dd>
     <dt>Remembered</dt><dd><${Time} at=${memory.created_at} /></dd>
-    <dt>Used</dt><dd>${memory.access_count ? html`${count(memory.access_count, "time")} by agents' searches, last <${Time} at=${memory.last_accessed} />` : "not yet by an agent's search"}</dd>
+    <dt>Searches</dt><dd>${memory.access_count ? html`found ${count(memory.access_count, "time")} by agents, last <${Time} at=${memory.last_accessed} />` : "no agent has searched for it yet"}</dd>
     <dt>Id</dt><dd><code>${memory.id}</code></dd>
     ${memory.session_id ? html`<dt>Session</dt><dd><a href=${to(["session", memory.session_id])}><code>${cut(memory.session_id, 60)}</code></a></dd>` : null}
     ${memory.source_path ? html`<dt>File</dt><dd><code>${cut(memory.source_path, 120)}</code></dd>` : null}

@@ -2,7 +2,7 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./preact.js";
 import { to } from "./route.js";
 import { useSetting } from "./settings-store.js";
-import { ago, cut, exact, fits, isWeak, projectName, tagsOf, visible } from "./words.js";
+import { ago, cut, exact, fits, isWeak, projectName, tagsOf, visible, whoOf } from "./words.js";
 import { diff } from "./diff.js";
 
 export const TYPES = ["fact", "preference", "decision", "learning", "issue", "rule"];
@@ -100,7 +100,7 @@ export function MemoryLine({ row, cursor, selected, onSelect, onOpen, extra }) {
       <span class="meta"><${Type} type=${row.type} />
         ${tagsOf(row.tags).slice(0, 6).map((tag) => html`<span class="tag">${cut(tag, 30)}</span>`)}
         ${"project" in row && html`<${Project} project=${row.project} />`}
-        ${row.who && html`<span>${cut(row.who, 30)}</span>`}
+        ${whoOf(row) && html`<span>${cut(whoOf(row), 30)}</span>`}
         <${Time} at=${row.created_at} />
         ${weak && html`<span>probably does not answer</span>`}
         ${extra}</span>

@@ -52,6 +52,8 @@ export function size(bytes) {
 // The last part of a path; the whole one is in its title.
 export const projectName = (project) => (project ? cut(project.replace(/\/+$/, "").split("/").pop() || project, 40) : "no project");
 
+// Who said it; "daemon" stands for nobody named.
+export const whoOf = ({ who }) => (who === "daemon" ? "" : who);
 export const tagsOf = (tags) => (Array.isArray(tags) ? tags : tags ? tags.split(",") : []);
 
 export const isWeak = ({ relevance }) => typeof relevance === "number" && relevance < 0.5;

@@ -40,7 +40,7 @@ def list_memories(reader: Reader, snapshot: Snapshot, query: ListMemories) -> Me
     page = stored.Page(query.limit, query.offset, most_used=query.most_used, chars=query.chars)
     matching: int | None = None
     if query.deleted:
-        memories, matching = stored.deleted_page(snapshot, query.read, query.filters, page)
+        memories, matching = stored.deleted_page(snapshot, query.read, query.filters, page, query.words)
     else:
         memories = stored.live_page(snapshot, query.read, query.filters, page)
     reader.sync(snapshot)

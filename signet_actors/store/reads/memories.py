@@ -34,6 +34,7 @@ _SEQ = "SELECT m.seq FROM memories m WHERE m.id = :id AND m.is_deleted = 0 AND {
 _VERSIONS = "SELECT m.id, m.version, m.last_accessed FROM memories m WHERE m.id IN ({})"
 _AUTHORS = "SELECT DISTINCT m.who FROM memories m WHERE {} AND m.who IS NOT NULL ORDER BY m.who"
 _MATCHING = f"SELECT {_SIZED}, {{}} FROM {{}} AND {{}} ORDER BY {{}} LIMIT :limit"
+_HAS_WORD = "instr(lower(m.content), lower(:word{})) > 0"
 _HIGHEST_CHARACTER = "\U0010ffff"
 
 
@@ -55,9 +56,16 @@ def live_page(snapshot: Snapshot, read: ReadScope, filters: Filters, page: Page)
     return _page(snapshot, where, bindings, _NEWEST_FIRST, page)
 
 
-def deleted_page(snapshot: Snapshot, read: ReadScope, filters: Filters, page: Page) -> tuple[list[Memory], int]:
-    """Return a page of the deleted memories that pass the filters, last deleted first, and how many there are."""
-    where, bindings = _searched(snapshot, read, filters, deleted=True)
+def deleted_page(
+    snapshot: Snapshot, read: ReadScope, filters: Filters, page: Page, words: Sequence[str] = ()
+) -> tuple[list[Memory], int]:
+    """Return a page of the deleted memories that pass the filters, last deleted first, and how many there are.
+
+    Their content has each of the words. Letters of ASCII are the same in either case.
+    """
+    passed = _searched(snapshot, read, filters, deleted=True)
+    having = ((_HAS_WORD.format(at), {f"word{at}": word}) for at, word in enumerate(words))
+    where, bindings = conjunction(passed, *having)
     memories = _page(snapshot, where, bindings, _DELETED_LAST_FIRST, page)
     return memories, int(snapshot.value(_COUNT.format(where), bindings))
 
