@@ -34,6 +34,10 @@ LATENCY: Final = (
     *(Column(name, name, lambda value: f"{value:.1f}", right=True) for name in ("p50", "p95", "p99", "mean")),
     Column("count", right=True),
 )
+PROMPTS: Final[tuple[Column | str, ...]] = (
+    "project",
+    *(Column(name, right=True) for name in ("prompts", "given", "nothing", "skipped", "characters")),
+)
 ERRORS: Final = (
     Column("time", "timestamp", time_text),
     Column("code"),
@@ -65,23 +69,30 @@ def _latency(answer: DaemonReply) -> None:
     print_records(LATENCY, rows, none="")
 
 
+def _prompts(answer: DaemonReply) -> None:
+    rows = [{**answer.body, "project": "all"}, *answer.records("projects")]
+    rows = [{**row, "skipped": sum(row["skipped"].values()), "project": row["project"] or "none"} for row in rows]
+    print_records(PROMPTS, rows, none="")
+
+
 SHOWN: Final[dict[str, tuple[str, Callable[[DaemonReply], None]]]] = {
     "usage": ("usage", _usage),
     "actors": ("usage", _actors),
     "errors": ("errors", _errors),
     "latency": ("latency", _latency),
+    "prompts": ("prompts", _prompts),
 }
 """The route below ``/api/analytics`` for each choice, and how its answer is printed."""
 
 
-@command()
+@command(agent=True)
 @click.argument("what", required=False, type=click.Choice(tuple(SHOWN)), default="usage")
 def analytics(invocation: Invocation, what: str) -> None:
-    """Show what the daemon did: usage, actors, errors or latency.
+    """Show what the daemon did: usage, errors, latency or prompts.
 
     `usage`: requests by route, and calls of models. `actors`: requests by who made them. `errors`: the last ones of the
-    pipeline, of vectors and of changes. `latency`: milliseconds of the last 1,000 requests and jobs. On a pipe: columns
-    separated by tabs.
+    pipeline, of vectors and of changes. `latency`: milliseconds of the last 1,000 requests and jobs. `prompts`:
+    what came of the agent's prompts of the last 24 hours, by project. On a pipe: columns separated by tabs.
     """
     route, show = SHOWN[what]
     answer = invocation.client().get(f"/api/analytics/{route}")

@@ -65,7 +65,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("logout", "tokens", "logout", "Remove the token that is stored for the daemon at URL."),
     ("logs", "logs", "logs", "Show the daemon's log, or follow it."),
     ("config", "config", "config", "Show, check or change the configuration."),
-    ("analytics", "analytics", "analytics", "Show what the daemon did: usage, actors, errors or latency."),
+    ("analytics", "analytics", "analytics", "Show what the daemon did: usage, errors, latency or prompts."),
     ("repair", "repair", "repair", "List what repairs would do, or run one."),
     ("retention", "duties", "retention", "Run the periodic clean-up now."),
     ("backup", "backup_commands", "backup", "Back up the database while the daemon runs."),

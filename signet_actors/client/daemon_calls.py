@@ -8,6 +8,8 @@ from typing import Final
 from signet_actors.client.errors import JobNotEnded
 from signet_actors.client.exchange import Caller, Exchange, Pause
 from signet_actors.domain.jobs import JobState
+from signet_actors.features.analytics.api import PROMPTS as COUNT_PROMPTS
+from signet_actors.features.analytics.api import PromptsReply, PromptsRequest
 from signet_actors.features.reviews.api import (
     APPROVE,
     LIST_REVIEWS,
@@ -122,6 +124,11 @@ def searches(
         session=session, project=project, kind=kind, no_hits=no_hits, since=since, before=before, limit=limit
     )
     return (yield from caller.call(LIST_SEARCHES, asked))
+
+
+def prompts(caller: Caller, *, project: str | None = None, hours: int = 24) -> Exchange[PromptsReply]:
+    """Return what came of the prompts of so many last hours, at most 168: how many were given memories, and when."""
+    return (yield from caller.call(COUNT_PROMPTS, PromptsRequest(project=project, hours=hours)))
 
 
 def try_prompt(

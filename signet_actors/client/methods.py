@@ -83,6 +83,7 @@ class Methods:
     session_memories = method(daemon_calls.session_memories)
     sessions = method(daemon_calls.sessions)
     searches = method(daemon_calls.searches)
+    prompts = method(daemon_calls.prompts)
     try_prompt = method(daemon_calls.try_prompt)
     status = method(daemon_calls.status)
     health = method(daemon_calls.health)

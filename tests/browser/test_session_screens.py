@@ -218,3 +218,16 @@ def test_the_story_of_a_memory_names_the_sessions_that_it_was_given_to(visit: Vi
     expect(story.locator("li").filter(has_text="Given to a session")).to_contain_text("claude-code")
     story.get_by_role("link", name="claude-code").first.press("Enter")
     expect(visitor.page.get_by_role("heading", name=question)).to_be_visible()
+
+
+def test_the_share_of_prompts_that_were_given_nothing_leads_to_the_sessions_of_its_project(
+    visit: Visit, daemon: LiveDaemon
+) -> None:
+    converse(daemon, "quay-1", {"Which tune does the quay whistle?": "None."}, "/home/ada/quay")
+    visitor = visit()
+    shares = visitor.page.locator(".by-project")
+    expect(shares).to_contain_text("100 % of 1 prompt")
+    shares.get_by_role("link", name="quay").click()
+    rows = visitor.page.locator(".line")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("Which tune does the quay whistle?")

@@ -181,6 +181,32 @@ def test_all_sessions_are_listed_with_what_each_was_given(daemon: LiveDaemon) ->
     assert daemon.agent("lena").get("/api/sessions", state="all").ok()["sessions"] == []
 
 
+def test_what_came_of_prompts_is_counted_by_project_and_printed(daemon: LiveDaemon) -> None:
+    agent = daemon.agent("counter")
+    agent.remember("The staging database listens on port 5433", project=PROJECT)
+    for project, prompt in ((PROJECT, PORT), (PROJECT, "what does the staging kubectl say?"), ("/home/ada/api", PORT)):
+        hook(agent, "user-prompt-submit", "c-1", project=project, userPrompt=prompt)
+    hook(agent, "user-prompt-submit", "c-1", project=PROJECT, userPrompt=PORT, runtimePath="plugin")
+    hook(agent, "user-prompt-submit", "c-1", project=PROJECT, userPrompt=PORT, runtimePath="legacy")
+    counted = agent.get("/api/analytics/prompts", hours=1).ok()
+    kept = searches(agent)
+    assert (counted["prompts"], counted["given"], counted["skipped"]) == (5, 1, {"claimed": 1})
+    assert counted["nothing"] == 3
+    assert counted["byHour"] == [5]
+    assert counted["characters"] == sum(row["characters"] for row in kept)
+    assert [(one["project"], one["prompts"], one["nothing"]) for one in counted["projects"]] == [
+        (PROJECT, 4, 2),
+        ("/home/ada/api", 1, 1),
+    ]
+    assert counted["last"]["id"] == kept[0]["id"]
+    assert counted["lastGiven"]["outcome"] == "given 1 memory"
+    assert counted["ms"]["count"] == 4
+    assert agent.get("/api/analytics/prompts", hours=0).ok()["byHour"] == counted["byHour"], "at least one hour"
+    lines = [line.split("\t") for line in signet(daemon, "analytics", "prompts", "--agent", "counter").splitlines()]
+    assert [line[:5] for line in lines[:2]] == [["all", "5", "1", "3", "1"], [PROJECT, "4", "1", "2", "1"]]
+    assert daemon.agent("stranger").get("/api/analytics/prompts").ok()["prompts"] == 0
+
+
 def test_why_shows_the_prompts_of_a_session_one_of_them_and_the_fate_of_a_memory(daemon: LiveDaemon) -> None:
     hook(daemon.api, "session-start", "w-1", project="/home/ada/other")
     for prompt in (PORT, "ok"):

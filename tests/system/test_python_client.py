@@ -78,9 +78,12 @@ def test_a_program_reads_what_was_asked_and_given_and_tries_a_prompt(client: Cli
         note,
     )
     assert client.searches(since="2100-01-01").searches == []
+    counted = client.prompts(hours=2)
+    assert (counted.prompts, counted.by_hour, counted.last) == (0, [0, 0], None)
+    assert counted.characters == row.characters
     assert [kept.key for kept in client.sessions(limit=1).sessions] == ["s1"]
-    counted = client.facets(project="/srv/pumps", top=1)
-    assert (counted.total, counted.types.distinct, len(counted.types.values)) == (2, 2, 1)
+    facets = client.facets(project="/srv/pumps", top=1)
+    assert (facets.total, facets.types.distinct, len(facets.types.values)) == (2, 2, 1)
     assert [event.event for event in client.timeline(note, order="desc", limit=1).events] != []
     with pytest.raises(DoesNotExist):
         client.timeline("no such name")

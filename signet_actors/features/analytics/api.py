@@ -8,12 +8,15 @@ import msgspec
 from msgspec import UNSET, Meta
 
 from signet_actors.domain.permissions import Permission
+from signet_actors.features.searches.api import SearchRow
 from signet_actors.operations.diagnostics import MutationHealth
 from signet_actors.operations.field_types import Clamped, Timestamp
-from signet_actors.operations.operation import Operation
+from signet_actors.operations.operation import BY_AGENT, Operation
 from signet_actors.operations.pipeline import LatencyReport
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import NoFields, SelectionText
+from signet_actors.operations.transcripts import OwnAgent
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Answered, KeyedRequest, Request
 
 TOTALS: Final = "usage"
@@ -118,6 +121,58 @@ class LatencyReply(msgspec.Struct, frozen=True):
     minutes: list[MinuteFigures]
 
 
+class PromptsRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=True):
+    """Which prompts to count."""
+
+    project: Annotated[SelectionText, Meta(description="Only those in this project")] | None = None
+    hours: Annotated[int, Clamped(low=1, high=168), Meta(description="Those of so many last hours")] = 24
+
+
+class PromptCounts(msgspec.Struct, rename="camel"):
+    """What came of prompts. ``skipped``: those that were not asked, by reason.
+
+    ``nothing``: those that no memory fits, and those whose session had what fits. ``characters``, and about as many
+    ``tokens``: of all that was given, to starts of sessions and to searches too.
+    """
+
+    prompts: int = 0
+    given: int = 0
+    nothing: int = 0
+    skipped: dict[str, int] = {}
+    characters: int = 0
+    tokens: int = 0
+
+
+class ProjectPrompts(PromptCounts, kw_only=True, rename="camel"):
+    """What came of the prompts of a project."""
+
+    project: str | None
+
+
+class PromptsReply(PromptCounts, kw_only=True, rename="camel"):
+    """What came of the prompts since ``since``. ``by_hour``: as many as were asked for, the last hour last.
+
+    ``projects``: at most 20, the one with most prompts first. ``ms``: how long those of the last 1,000 prompts of the
+    agent took that are in the project and were not skipped. ``last``: the last prompt of the agent, in whatever
+    project; ``last_given``: the last one since ``since`` that was given something.
+    """
+
+    since: str
+    by_hour: list[int]
+    projects: list[ProjectPrompts]
+    ms: LatencyReport
+    last: SearchRow | None
+    last_given: SearchRow | None
+
+
+class CountPrompts(Request[Answered], frozen=True, kw_only=True, tag="analytics.count_prompts"):
+    """Ask for a ``PromptsReply`` about the agent of ``read`` at ``now`` (ISO)."""
+
+    read: ReadScope
+    request: PromptsRequest
+    now: str
+
+
 class MemorySafetyReply(msgspec.Struct, frozen=True, rename="camel"):
     """Whether changes of memories go well: their health (null if it could not be measured), and refused ones."""
 
@@ -202,6 +257,20 @@ LATENCY: Final[Operation[LatencyRequest, LatencyReply]] = Operation(
     permission=Permission.ANALYTICS,
     owner_only=True,
 )
+PROMPTS: Final[Operation[PromptsRequest, PromptsReply]] = Operation(
+    name="analytics.prompts",
+    summary="What came of the prompts: how many were given memories, by hour and by project",
+    tag="analytics",
+    method="GET",
+    paths=("/api/analytics/prompts",),
+    request=PromptsRequest,
+    example={"hours": 24},
+    replies={200: PromptsReply, 403: Problem, **PROBLEMS},
+    permission=Permission.RECALL,
+    scoped_by=BY_AGENT,
+    owner_only=True,
+    description="Of the searches of `GET /api/telemetry/memory-search`, of the agent's own sessions only.",
+)
 MEMORY_SAFETY: Final[Operation[NoFields, MemorySafetyReply]] = Operation(
     name="analytics.memory_safety",
     summary="Whether changes of memories go well",
@@ -214,4 +283,4 @@ MEMORY_SAFETY: Final[Operation[NoFields, MemorySafetyReply]] = Operation(
     permission=Permission.ANALYTICS,
     owner_only=True,
 )
-OPERATIONS: Final = (USAGE, ERRORS, LATENCY, MEMORY_SAFETY)
+OPERATIONS: Final = (USAGE, ERRORS, LATENCY, PROMPTS, MEMORY_SAFETY)

@@ -7,18 +7,32 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
+from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.features.analytics.api import (
     TOTALS,
+    CountPrompts,
     ErrorEvent,
     FindFigures,
     MinuteFigures,
+    PromptsReply,
     ProviderUsage,
     StoredFigures,
     Totals,
 )
-from signet_actors.features.analytics.rules import MAX_ERRORS, MAX_SAMPLES
+from signet_actors.features.analytics.rules import (
+    MAX_ERRORS,
+    MAX_PROJECTS,
+    MAX_SAMPLES,
+    PromptRow,
+    add,
+    counted,
+    latency_of,
+)
+from signet_actors.features.searches.api import FindLastPrompts
+from signet_actors.features.searches.reads import first_since, last_prompts
 from signet_actors.store.engine import Snapshot
 
+HOUR_MS: Final = 3_600_000
 _TOTALS: Final = "SELECT t.figures FROM analytics_totals t WHERE t.name = :name"
 _MINUTES: Final = "SELECT m.figures FROM analytics_minutes m WHERE m.minute >= :since ORDER BY m.minute"
 _ERRORS: Final = (
@@ -32,6 +46,17 @@ _PROVIDERS: Final = (
 _JOBS: Final = (
     "SELECT {} - {} FROM memory_jobs j WHERE j.status = 'completed' AND j.leased_at IS NOT NULL"
     " ORDER BY j.completed_at DESC LIMIT :limit"
+)
+_COUNTS: Final = (
+    "SELECT s.project, s.skipped, (:now_ms - {}) / :hour_ms AS hour, sum(s.kind = 'prompt'),"
+    " sum(s.kind = 'prompt' AND s.given > 0), sum(s.characters) FROM searches s WHERE s.agent_id = :agent_id"
+    " AND s.seq >= :first AND s.created_at >= :since AND (:project IS NULL OR s.project = :project)"
+    " GROUP BY s.project, s.skipped, hour"
+)
+_TOOK: Final = (
+    "SELECT p.duration_ms FROM (SELECT s.duration_ms, s.project, s.skipped FROM searches s"
+    " WHERE s.agent_id = :agent_id AND s.kind = 'prompt' ORDER BY s.seq DESC LIMIT :limit) p"
+    " WHERE p.skipped IS NULL AND (:project IS NULL OR p.project = :project)"
 )
 
 
@@ -59,4 +84,28 @@ def _error(at: str, stage: str, code: str, message: str, memory_id: str | None, 
     )
 
 
-READS: Final = {FindFigures: found}
+def prompts(snapshot: Snapshot, asked: CountPrompts) -> PromptsReply:
+    """Return what came of the agent's prompts. Only searches of the period are read, and the last 1,000 prompts."""
+    request, now_ms = asked.request, epoch_ms(asked.now) or 0
+    since = iso(now_ms - request.hours * HOUR_MS)
+    own = {"agent_id": asked.read.agent_id, "project": request.project}
+    period = {"first": first_since(snapshot, since), "since": since, "now_ms": now_ms, "hour_ms": HOUR_MS}
+    rows = snapshot.rows(_COUNTS.format(snapshot.dialect.unix_ms("s.created_at")), own | period)
+    took = snapshot.rows(_TOOK, own | {"limit": MAX_SAMPLES})
+    last = last_prompts(snapshot, FindLastPrompts(read=asked.read, since=since))
+    by_hour = [0] * request.hours
+    reply = PromptsReply(
+        since=since,
+        by_hour=by_hour,
+        projects=counted(PromptRow(*row) for row in rows)[:MAX_PROJECTS],
+        ms=latency_of([each for (each,) in took]),
+        last=last.last,
+        last_given=last.last_given,
+    )
+    for row in map(PromptRow._make, rows):
+        add(reply, row)
+        by_hour[-1 - min(max(0, row.hour), request.hours - 1)] += row.prompts
+    return reply
+
+
+READS: Final = {FindFigures: found, CountPrompts: prompts}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from signet_actors.domain.jobs import EMBED, EXTRACT
 from signet_actors.errors import NoDecision, ProviderError, ProviderErrorKind, SignetError, UnusableAnswer
+from signet_actors.features.analytics.api import ProjectPrompts, PromptCounts
 from signet_actors.operations.pipeline import LatencyReport
 
 MAX_ERRORS: Final = 500
@@ -17,6 +18,9 @@ RECALL: Final = "recall"
 MUTATE: Final = "mutate"
 OTHER: Final = "other"
 CLASSES: Final = (REMEMBER, RECALL, MUTATE, OTHER)
+MAX_PROJECTS: Final = 20
+CHARS_OF_TOKEN: Final = 4
+"""Characters of English text for each token, about."""
 CLASS_OF: Final[Mapping[str, str]] = {
     **dict.fromkeys(("memories.remember", "hooks.remember", "codex.write_note"), REMEMBER),
     **dict.fromkeys(("memories.recall", "memories.search", "memories.legacy_search", "hooks.recall"), RECALL),
@@ -53,6 +57,17 @@ MESSAGES: Final[Mapping[str, tuple[str, str]]] = {
 """Stage and message of each code. The message is fixed, so that no text of a memory or of a model is stored."""
 
 
+class PromptRow(NamedTuple):
+    """Searches of a project with the same ``skipped`` in the ``hour`` that began so many hours ago."""
+
+    project: str | None
+    skipped: str | None
+    hour: int
+    prompts: int
+    given: int
+    characters: int
+
+
 def job_error(kind: str, error: SignetError) -> str | None:
     """Return the code of an attempt of a job that failed with this error, None if none is documented."""
     if isinstance(error, NoDecision):
@@ -76,6 +91,26 @@ def refused_change(class_of_operation: str, status: int) -> str | None:
     if class_of_operation not in {REMEMBER, MUTATE}:
         return None
     return {409: "MUTATION_CONFLICT", 403: "MUTATION_SCOPE_DENIED"}.get(status)
+
+
+def counted(rows: Iterable[PromptRow]) -> list[ProjectPrompts]:
+    """Return what came of the prompts of each project, the one with most prompts first."""
+    found: dict[str | None, ProjectPrompts] = {}
+    for row in rows:
+        add(found.setdefault(row.project, ProjectPrompts(project=row.project)), row)
+    return sorted((one for one in found.values() if one.prompts), key=lambda one: (-one.prompts, one.project or ""))
+
+
+def add(counts: PromptCounts, row: PromptRow) -> None:
+    """Add searches of the same outcome."""
+    counts.prompts += row.prompts
+    counts.characters += row.characters
+    counts.tokens = counts.characters // CHARS_OF_TOKEN
+    if row.skipped is None:
+        counts.given += row.given
+        counts.nothing += row.prompts - row.given
+    elif row.prompts:
+        counts.skipped[row.skipped] = counts.skipped.get(row.skipped, 0) + row.prompts
 
 
 def latency_of(samples_ms: Sequence[float]) -> LatencyReport:

@@ -169,6 +169,20 @@ class SearchRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     memories: list[SearchMemory] = []
 
 
+class FindLastPrompts(Request[Answered], frozen=True, kw_only=True, tag="searches.find_last"):
+    """Find the last prompt of the agent, and the last one since ``since`` that was given something."""
+
+    read: ReadScope
+    since: str
+
+
+class LastPrompts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """``last``: the last prompt. ``last_given``: the last one of the period that was given something."""
+
+    last: SearchRow | None
+    last_given: SearchRow | None
+
+
 class ListSearchesReply(msgspec.Struct, frozen=True, kw_only=True):
     """A page of the agent's own searches, the last one first. ``next``: what the next page is ``before``."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -14,6 +15,7 @@ from signet_actors.features.searches import api
 from signet_actors.features.searches.rules import GIVEN, LIKELY, WHOLE, WORDS, outcome_of
 from signet_actors.operations.hooks import SearchMemory
 from signet_actors.operations.sessions import KeptSession, KeptSessionsReply
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable_in_any_scope
@@ -22,15 +24,26 @@ _NUMBER: Final = (
     "CASE WHEN s.kind = 'prompt' AND s.session_key IS NOT NULL THEN (SELECT count(*) FROM searches p"
     " WHERE p.session_key = s.session_key AND p.agent_id = s.agent_id AND p.kind = 'prompt' AND p.seq <= s.seq) END"
 )
-_LIST: Final = (
+_ROW: Final = (
     "SELECT s.seq, s.id, s.created_at, s.kind, s.session_key, s.context_epoch, s.project, s.harness, s.prompt,"
-    f" s.skipped, s.given, s.characters, s.duration_ms, {_NUMBER} FROM searches s WHERE s.agent_id = :agent_id"
+    f" s.skipped, s.given, s.characters, s.duration_ms, {_NUMBER} FROM searches s WHERE "
+)
+_LIST: Final = (
+    f"{_ROW} s.agent_id = :agent_id"
     " AND (:session IS NULL OR s.session_key = :session) AND (:project IS NULL OR s.project = :project)"
     " AND (:kind IS NULL OR s.kind = :kind) AND (:no_hits IS NULL OR (s.given = 0) = :no_hits)"
     " AND (:since IS NULL OR s.created_at >= :since)"
     " AND (:below IS NULL OR s.seq < :below) AND (:earlier IS NULL OR s.created_at < :earlier)"
     " ORDER BY s.seq DESC LIMIT :limit"
 )
+_FIRST: Final = (
+    "SELECT min(f.seq) FROM (SELECT s.seq FROM searches s WHERE s.created_at >= :since"
+    " ORDER BY s.created_at LIMIT :batch) f"
+)
+_LAST: Final = (
+    "SELECT s.seq FROM searches s WHERE s.agent_id = :agent_id AND s.kind = 'prompt' {} ORDER BY s.seq DESC LIMIT 1"
+)
+_LAST_GIVEN: Final = _LAST.format("AND s.given > 0 AND s.seq >= :first AND s.created_at >= :since")
 _PLACE: Final = "SELECT s.seq FROM searches s WHERE s.id = :id AND s.agent_id = :agent_id"
 _CHANGES: Final = (
     "SELECT h.memory_id, h.seq, h.old_content <> h.new_content FROM memory_history h"
@@ -185,8 +198,7 @@ def listed(snapshot: Snapshot, asked: Asked[api.ListSearchesRequest]) -> api.Lis
             "limit": wanted.limit,
         },
     )
-    memories = _memories(snapshot, asked, [row[0] for row in found])
-    searches = [_search(row, memories[row[0]]) for row in found]
+    searches = _searches(snapshot, asked.caller.read, found)
     more = f"{searches[-1].at} {searches[-1].id}" if len(searches) == wanted.limit else None
     return api.ListSearchesReply(searches=searches, count=len(searches), next=more)
 
@@ -209,14 +221,42 @@ def _cursor(snapshot: Snapshot, asked: Asked[api.ListSearchesRequest]) -> tuple[
     return None, iso(moment)
 
 
-def _memories(
-    snapshot: Snapshot, asked: Asked[api.ListSearchesRequest], seqs: list[int]
-) -> dict[int, list[SearchMemory]]:
+def first_since(snapshot: Snapshot, since: str) -> int | None:
+    """Return the number from which on all searches since ``since`` are; None if there is none.
+
+    Numbers go up with time, but within a batch that was stored at once.
+    """
+    first: int | None = snapshot.value(_FIRST, {"since": since, "batch": api.MAX_SEARCHES})
+    return first
+
+
+def numbered(snapshot: Snapshot, read: ReadScope, seqs: Collection[int]) -> dict[int, api.SearchRow]:
+    """Return searches by their numbers."""
+    found = snapshot.rows(
+        f"{_ROW} s.seq IN ({snapshot.dialect.members('seqs')})", {"seqs": snapshot.dialect.listed(sorted(seqs))}
+    )
+    return dict(zip((row[0] for row in found), _searches(snapshot, read, found), strict=True))
+
+
+def last_prompts(snapshot: Snapshot, asked: api.FindLastPrompts) -> api.LastPrompts:
+    """Return the last prompt, and the last one of the period that was given something."""
+    own = {"agent_id": asked.read.agent_id}
+    period = {"first": first_since(snapshot, asked.since), "since": asked.since}
+    seqs = [snapshot.value(_LAST.format(""), own), snapshot.value(_LAST_GIVEN, own | period)]
+    rows = numbered(snapshot, asked.read, {seq for seq in seqs if seq is not None})
+    last, last_given = map(rows.get, seqs)
+    return api.LastPrompts(last=last, last_given=last_given)
+
+
+def _searches(snapshot: Snapshot, read: ReadScope, found: Sequence[tuple[Any, ...]]) -> list[api.SearchRow]:
+    memories = _memories(snapshot, read, [row[0] for row in found])
+    return [_search(row, memories[row[0]]) for row in found]
+
+
+def _memories(snapshot: Snapshot, read: ReadScope, seqs: list[int]) -> dict[int, list[SearchMemory]]:
     members = snapshot.dialect.members("seqs")
     bound = {"seqs": snapshot.dialect.listed(seqs), "chars": api.CONTENT_CHARS}
-    where, bindings = conjunction(
-        (f"r.search_seq IN ({members})", bound), readable_in_any_scope(snapshot, asked.caller.read)
-    )
+    where, bindings = conjunction((f"r.search_seq IN ({members})", bound), readable_in_any_scope(snapshot, read))
     found = snapshot.rows(_ROWS.format(where), bindings)
     former = _former(snapshot, {(row[1], row[2], row[9]) for row in found if row[2] != row[7] and not row[8]})
     by_search: dict[int, list[SearchMemory]] = defaultdict(list)
@@ -345,4 +385,5 @@ READS: Final = {
     api.DescribeMemories: described,
     api.FindReceived: received_before,
     api.FindSessions: sessions,
+    api.FindLastPrompts: last_prompts,
 }

@@ -49,8 +49,10 @@ export function Health() {
     return { status, pipeline, health, works, last: last.searches[0] };
   }, { everyMs: STATE_MS });
   const plan = useLoad("plan", async (signal) => {
-    const [repairs, backups, latency] = await Promise.all([api("repair.plan", {}, { signal }), api("backup.list", {}, { signal }), api("analytics.latency", {}, { signal })]);
-    return { repairs: repairs.repairs, backups, latency };
+    const [repairs, backups, latency, prompts] = await Promise.all([
+      api("repair.plan", {}, { signal }), api("backup.list", {}, { signal }), api("analytics.latency", {}, { signal }), api("analytics.prompts", { hours: 1 }, { signal }),
+    ]);
+    return { repairs: repairs.repairs, backups, latency: { ...latency, prompts: prompts.ms } };
   }, { everyMs: PLAN_MS });
   const { data } = state;
   const again = () => Promise.all([plan.reload(), state.reload()]);
@@ -117,7 +119,7 @@ function Cost({ pipeline }) {
   return html`<${Tile} title="Model calls today" head=${["model", "calls", "tokens", "cost"]} rows=${rows} none="None." />`;
 }
 
-const LATENCIES = [["remember", "remember"], ["recall", "recall"], ["mutate", "change"], ["jobs", "job"]];
+const LATENCIES = [["prompts", "prompt"], ["remember", "remember"], ["recall", "recall"], ["mutate", "change"], ["jobs", "job"]];
 
 function Latency({ latency }) {
   const asked = LATENCIES.filter(([name]) => latency[name].count);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
@@ -9,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from signet_actors.domain.timestamps import iso
-from signet_actors.errors import NotFound
+from signet_actors.errors import NotFound, SignetError
 from signet_actors.features.analytics import api
 from signet_actors.features.analytics.rules import MUTATION, latency_of
 from signet_actors.features.searches import api as searches
@@ -49,6 +50,14 @@ async def latency(call: Call[api.LatencyRequest]) -> HttpResponse:
     stored = await _stored(call, "jobs", *(("minutes",) if minutes else ()), since=since)
     latencies = await call.state.usage.latencies()
     return HttpResponse(api.LatencyReply(**latencies, jobs=latency_of(stored.jobs_ms), minutes=stored.minutes))
+
+
+async def prompts(call: Call[api.PromptsRequest]) -> HttpResponse:
+    """Return what came of the agent's prompts. Raises SignetError."""
+    with contextlib.suppress(SignetError):
+        await call.state.searches.flush()
+    query = api.CountPrompts(read=call.read, request=call.request, now=iso(call.state.clock.wall_ms()))
+    return HttpResponse(await call.ask_searcher(query))
 
 
 async def memory_safety(call: Call[NoFields]) -> HttpResponse:
@@ -128,6 +137,7 @@ HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {
     api.USAGE: usage,
     api.ERRORS: errors,
     api.LATENCY: latency,
+    api.PROMPTS: prompts,
     api.MEMORY_SAFETY: memory_safety,
     telemetry.EVENTS: telemetry_events,
     telemetry.STATS: telemetry_stats,

@@ -161,6 +161,7 @@ STEPS = (
     get("errors", "/api/analytics/errors?stage=extraction", view=shape),
     get("errors since no time", "/api/analytics/errors?since=soon"),
     get("how long requests take", "/api/analytics/latency?minutes=5", view=shape),
+    get("what came of prompts", "/api/analytics/prompts?hours=2", view=shape),
     get("whether changes go well", "/api/analytics/memory-safety", view=shape),
     get("telemetry while it is off", "/api/telemetry/events"),
     get("its sums", "/api/telemetry/stats"),
