@@ -219,10 +219,14 @@ def most_used(caller: Caller, *, limit: int = 10, **filters: Unpack[Filters]) ->
 
 
 def facets(
-    caller: Caller, *, top: int = 50, deleted: bool = False, **filters: Unpack[Filters]
+    caller: Caller, *, top: int = 50, deleted: bool = False, alternatives: bool = False, **filters: Unpack[Filters]
 ) -> Exchange[FacetsReply]:
-    """Return how many memories have each type, project, author, tag and so on; ``top``: values of each."""
-    return (yield from caller.call(FACETS, FacetsRequest(top=top, deleted=deleted, **_conditions(filters))))
+    """Return how many memories have each type, project, author, tag and so on; ``top``: values of each.
+
+    With ``alternatives`` types, tags, authors and pinned ones are counted each without the filter on itself.
+    """
+    request = FacetsRequest(top=top, deleted=deleted, alternatives=alternatives, **_conditions(filters))
+    return (yield from caller.call(FACETS, request))
 
 
 def timeline(

@@ -63,6 +63,20 @@ def fill(room: StoreRoom, number: int) -> list[str]:
     return ids
 
 
+def test_an_alternative_is_counted_without_the_filter_on_it(room: StoreRoom) -> None:
+    fill(room, 400)
+    chosen: dict[str, Any] = {"type": "rule", "tags": ("a",), "who": "ada", "pinned": True}
+    found = count(room, Filters(**chosen), alternatives=True)
+    plain = count(room, Filters(**chosen))
+    assert (found.total, found.months, found.projects) == (plain.total, plain.months, plain.projects)
+    for facet, field in (("types", "type"), ("tags", "tags"), ("who", "who"), ("pinned", "pinned")):
+        others = {name: value for name, value in chosen.items() if name != field}
+        alone = count(room, Filters(**others))
+        assert getattr(found, facet) == getattr(alone, facet)
+    assert values(found.types).keys() == {"fact", "rule"}
+    assert values(plain.types).keys() <= {"rule"}
+
+
 @pytest.mark.parametrize("deleted", [False, True])
 def test_the_counts_are_those_of_the_listed_memories(room: StoreRoom, deleted: bool) -> None:
     ids = fill(room, 120)

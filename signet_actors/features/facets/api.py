@@ -24,6 +24,9 @@ class FacetsRequest(FilterFields, frozen=True, kw_only=True, omit_defaults=True)
 
     top: Annotated[int, Clamped(low=1, high=500), Meta(description="Values of each facet, the most frequent ones")] = 50
     deleted: Annotated[bool, Flag(), Meta(description="true: deleted memories instead of live ones")] = False
+    alternatives: Annotated[
+        bool, Flag(), Meta(description="true: types, tags, who and pinned each without the filter on itself")
+    ] = False
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -61,12 +64,13 @@ class FacetsReply(msgspec.Struct, frozen=True):
 
 
 class CountFacets(Request[Answered], frozen=True, tag="facets.count"):
-    """Ask for ``FacetsReply``."""
+    """Ask for ``FacetsReply``. ``alternatives``: how many another value of each filter would leave."""
 
     read: ReadScope
     filters: Filters
     top: int
     deleted: bool = False
+    alternatives: bool = False
 
 
 FACETS: Final[Operation[FacetsRequest, FacetsReply]] = Operation(

@@ -13,14 +13,11 @@ const TAGS_SHOWN = 12;
 export function Filters({ params, at }) {
   const [isOpen, setOpen] = useState(false);
   const { project, who, since, deleted, agent, type, tags: tag, pinned, q } = params;
-  // A condition that is chosen is left out for its own values: they say how many there would be instead.
   const load = useLoad(JSON.stringify([project, who, since, deleted, agent, type, tag, pinned, at]), async (signal) => {
-    const all = { project, who, since, deleted, type, tags: tag, pinned: pinned ? true : undefined, top: 40 };
-    const narrowed = api("memories.facets", all, { signal });
-    const without = (name) => (params[name] ? api("memories.facets", { ...all, [name]: undefined }, { signal }) : narrowed);
-    const [base, types, tags, authors, pins] = await Promise.all([narrowed, ...["type", "tags", "who", "pinned"].map(without)]);
+    const fields = { project, who, since, deleted, type, tags: tag, pinned: pinned ? true : undefined, top: 40, alternatives: true };
+    const found = await api("memories.facets", fields, { signal });
     const of = (facet) => new Map(facet.values.map((one) => [one.value, one.count]));
-    return { types: of(types.types), tags: of(tags.tags), authors: of(authors.who), pinned: pins.pinned, forgotten: of(base.states).get("deleted") };
+    return { types: of(found.types), tags: of(found.tags), authors: of(found.who), pinned: found.pinned, forgotten: of(found.states).get("deleted") };
   });
   const { types, tags, authors } = load.data || { types: new Map(), tags: new Map(), authors: new Map() };
   const number = (value) => (value === undefined || q ? "" : html` <span class="number">${value}</span>`); // a search finds some of them

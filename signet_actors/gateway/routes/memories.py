@@ -74,7 +74,9 @@ async def facets(call: Call[FacetsRequest]) -> HttpResponse:
     """Return counts of the memories that the list with these filters has."""
     request = call.request
     filters = filters_of(request, call.former_project)
-    return HttpResponse(await call.ask_searcher(CountFacets(call.read, filters, request.top, request.deleted)))
+    return HttpResponse(
+        await call.ask_searcher(CountFacets(call.read, filters, request.top, request.deleted, request.alternatives))
+    )
 
 
 async def find_by_prefix(call: Call[api.FindByPrefixRequest]) -> HttpResponse:

@@ -17,6 +17,8 @@ from signet_actors.searcher.reader import Reader
 from signet_actors.store.engine import Snapshot
 
 _MAX_KEPT: Final = 32
+FILTERED: Final = {"types": ("type", None), "tags": ("tags", ()), "who": ("who", None), "pinned": ("pinned", None)}
+"""The filter that a facet is about, and the value with which it admits all."""
 
 
 def facets(reader: Reader, snapshot: Snapshot, query: CountFacets) -> Answered:
@@ -26,8 +28,21 @@ def facets(reader: Reader, snapshot: Snapshot, query: CountFacets) -> Answered:
     if reader.columns.version != version or len(kept) >= _MAX_KEPT:
         reader.facets = _, kept = reader.columns.version, {}
     if query not in kept:
-        kept[query] = Answered(msgspec.json.encode(count_facets(reader, snapshot, query)))
+        kept[query] = Answered(msgspec.json.encode(_counted(reader, snapshot, query)))
     return kept[query]
+
+
+def _counted(reader: Reader, snapshot: Snapshot, query: CountFacets) -> FacetsReply:
+    found = count_facets(reader, snapshot, query)
+    if not query.alternatives:
+        return found
+    without = {
+        facet: msgspec.structs.replace(query, filters=msgspec.structs.replace(query.filters, **{of: default}))
+        for facet, (of, default) in FILTERED.items()
+        if getattr(query.filters, of) != default
+    }
+    others = {facet: getattr(count_facets(reader, snapshot, other), facet) for facet, other in without.items()}
+    return msgspec.structs.replace(found, **others)
 
 
 def count_facets(reader: Reader, snapshot: Snapshot, query: CountFacets) -> FacetsReply:
