@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import quote
 
 import click
 
@@ -17,14 +16,11 @@ from signet_actors.cli.memory_rows import full_id
 from signet_actors.cli.presentation import counted, full_time_text, one_line, print_message, time_text
 from signet_actors.cli.show import find_session
 from signet_actors.cli.tables import Column, print_fields, print_records
-from signet_actors.domain.normalization import collapsed
-from signet_actors.errors import NotFound, RequestRefused
+from signet_actors.errors import NotFound
 
 SEARCHES: Final = "/api/telemetry/memory-search"
 PROMPT: Final = "/api/hooks/user-prompt-submit"
 PAGE: Final = 200
-HEAD_CHARS: Final = 250
-"""So much of a prompt is compared with what the transcript says."""
 
 
 def _outcome(row: Mapping[str, Any]) -> str:
@@ -66,27 +62,26 @@ def why(invocation: Invocation, session: str, number: int | None, memory_id: str
     """
     client = invocation.client()
     key = find_session(client, session) or session
-    rows = _all(client, key)
-    if not rows:
-        raise NotFound(f"nothing is kept of a session {one_line(session)}")
-    prompts = [row for row in rows if row.get("kind") == "prompt"]
     if number is None and memory_id is None:
         if invocation.as_json:
             print_answer(client.get(SEARCHES, session=key, limit=PAGE))
             return
+        rows = _all(client, key)
+        if not rows:
+            raise NotFound(f"nothing is kept of a session {one_line(session)}")
         print_records(PROMPTS, [{**row, "outcome": _outcome(row)} for row in rows], none="There are no prompts.")
         print_message(invocation.advice(f"`signet why {one_line(session)} N` shows one prompt"))
         return
-    chosen = prompts[-1:] if number is None else [row for row in prompts if row.get("number") == number]
-    if not chosen:
-        raise NotFound(f"the session has {counted(len(prompts), 'prompt')}, and none of that number")
-    (row,) = chosen
+    answer = client.get(SEARCHES, session=key, kind="prompt", number=number, limit=1)
+    row = next(iter(answer.records("searches")), None)
+    if row is None:
+        wanted = "a prompt" if number is None else f"prompt {number}"
+        raise NotFound(f"nothing is kept of {wanted} of a session {one_line(session)}")
     if memory_id is not None:
         _print_fate(invocation, client, key, row, full_id(client, memory_id, deleted=True))
         return
     if invocation.as_json:
-        one = client.get(SEARCHES, session=key, kind="prompt", before=_after(prompts, row), limit=1)
-        print_answer(one)
+        print_answer(answer)
         return
     print_fields(
         (
@@ -116,26 +111,8 @@ def _all(client: DaemonClient, key: str) -> list[dict[str, Any]]:
             return rows[::-1]
 
 
-def _after(prompts: list[dict[str, Any]], row: dict[str, Any]) -> str | None:
-    """Return the id of the prompt after ``row``, None for the last one."""
-    at = prompts.index(row) + 1
-    return str(prompts[at]["id"]) if at < len(prompts) else None
-
-
 def _print_fate(invocation: Invocation, client: DaemonClient, key: str, row: Mapping[str, Any], memory_id: str) -> None:
-    prompt, last = _said(client, key, str(row.get("prompt") or ""))
-    if not prompt:
-        raise NotFound("the words of this prompt were erased")
-    body = {
-        "harness": row.get("harness") or "signet",
-        "project": row.get("project"),
-        "sessionKey": key,
-        "userMessage": prompt,
-        "lastAssistantMessage": last,
-        "dryRun": True,
-        "asOf": row.get("id"),
-        "explainId": memory_id,
-    }
+    body = {"sessionKey": key, "dryRun": True, "asOf": row.get("id"), "explainId": memory_id}
     answer = client.send("POST", PROMPT, body)
     if invocation.has_printed(answer):
         return
@@ -145,33 +122,12 @@ def _print_fate(invocation: Invocation, client: DaemonClient, key: str, row: Map
     relevance, threshold = fate.get("relevance"), fate.get("threshold")
     print_fields(
         (
-            ("prompt", one_line(prompt, 300)),
+            ("prompt", one_line(row.get("prompt"), 300)),
             ("memory", fate.get("id")),
+            ("then", fate.get("then")),
             ("given", "yes" if fate.get("given") else "no"),
             ("why", fate.get("why")),
             ("relevance", None if relevance is None else _relevance(relevance)),
             ("threshold", None if threshold is None else _relevance(threshold)),
         )
     )
-
-
-def _said(client: DaemonClient, key: str, head: str) -> tuple[str, str | None]:
-    """Return the whole prompt that begins with ``head``, and what was said before it, as far as they are kept."""
-    path = f"/api/sessions/{quote(key, safe='')}/transcript"
-    before: str | None = None
-    after: int | None = None
-    try:
-        while head:
-            answer = client.get(path, view="turns", after=after)
-            for turn in answer.records("turns"):
-                content = str(turn.get("content") or "")
-                if turn.get("role") == "user" and collapsed(content).startswith(head[:HEAD_CHARS]):
-                    return content, before
-                if turn.get("role") == "assistant":
-                    before = content
-            after = answer.body.get("nextCursor")
-            if after is None:
-                break
-    except RequestRefused:  # no transcript is kept
-        pass
-    return head, None

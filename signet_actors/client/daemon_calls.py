@@ -10,6 +10,7 @@ from signet_actors.client.exchange import Caller, Exchange, Pause
 from signet_actors.domain.jobs import JobState
 from signet_actors.features.analytics.api import PROMPTS as COUNT_PROMPTS
 from signet_actors.features.analytics.api import PromptsReply, PromptsRequest
+from signet_actors.features.conversation.api import CONVERSATION, ConversationReply, ConversationRequest
 from signet_actors.features.reviews.api import (
     APPROVE,
     LIST_REVIEWS,
@@ -114,6 +115,7 @@ def searches(
     session: str | None = None,
     project: str | None = None,
     kind: Kind | None = None,
+    number: int | None = None,
     no_hits: bool | None = None,
     since: str | None = None,
     before: str | None = None,
@@ -121,7 +123,14 @@ def searches(
 ) -> Exchange[ListSearchesReply]:
     """Return what sessions asked for, what each was given and what was left out and why; the last one first."""
     asked = ListSearchesRequest(
-        session=session, project=project, kind=kind, no_hits=no_hits, since=since, before=before, limit=limit
+        session=session,
+        project=project,
+        kind=kind,
+        number=number,
+        no_hits=no_hits,
+        since=since,
+        before=before,
+        limit=limit,
     )
     return (yield from caller.call(LIST_SEARCHES, asked))
 
@@ -131,9 +140,17 @@ def prompts(caller: Caller, *, project: str | None = None, hours: int = 24) -> E
     return (yield from caller.call(COUNT_PROMPTS, PromptsRequest(project=project, hours=hours)))
 
 
+def conversation(caller: Caller, session_key: str, *, after: int = 0, limit: int = 200) -> Exchange[ConversationReply]:
+    """Return what was said in a session, with what each prompt was given; the oldest first.
+
+    ``after``: the ``next`` of the page before.
+    """
+    return (yield from caller.call(CONVERSATION, ConversationRequest(after=after, limit=limit), key=session_key))
+
+
 def try_prompt(
     caller: Caller,
-    prompt: str,
+    prompt: str | None = None,
     *,
     harness: str = "python",
     project: str | None = None,
@@ -144,7 +161,7 @@ def try_prompt(
     """Return what the prompt would be given, what would be left out and why, without any effect.
 
     ``explain_id``: a memory of which the reply says why it is given or not. ``as_of``: the id of a search of the
-    session; then what the session received later does not count.
+    session; then what the session received later does not count, and without a ``prompt`` it is that of then.
     """
     asked = UserPromptRequest(
         harness=harness,

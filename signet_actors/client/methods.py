@@ -84,6 +84,7 @@ class Methods:
     sessions = method(daemon_calls.sessions)
     searches = method(daemon_calls.searches)
     prompts = method(daemon_calls.prompts)
+    conversation = method(daemon_calls.conversation)
     try_prompt = method(daemon_calls.try_prompt)
     status = method(daemon_calls.status)
     health = method(daemon_calls.health)

@@ -19,6 +19,7 @@ FEATURES: Final = (
     "logs",
     "classification",
     "communities",
+    "conversation",
     "pipeline_ids",
     "projection",
     "repairs",

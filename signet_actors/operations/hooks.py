@@ -98,9 +98,12 @@ class SessionStartRequest(HookFields, frozen=True, kw_only=True, rename="camel",
 
 
 class UserPromptRequest(HookFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A prompt; one of ``userMessage``, ``userPrompt`` and ``prompt`` is required."""
+    """A prompt: ``harness`` and one of ``userMessage``, ``userPrompt`` and ``prompt``.
 
-    harness: Annotated[str, types.Text(missing="harness and userMessage or userPrompt are required")]
+    A dry run `asOf` a prompt that was kept needs neither.
+    """
+
+    harness: Annotated[str, types.Text()] = ""
     user_message: Prompt | None = None
     user_prompt: Prompt | None = None
     prompt: Prompt | None = None
@@ -119,7 +122,8 @@ class UserPromptRequest(HookFields, frozen=True, kw_only=True, rename="camel", o
         Annotated[
             SelectionText,
             Meta(
-                description="Of a dry run, the `id` of a prompt that was kept: as if the session had received no more"
+                description="Of a dry run, the `id` of a prompt that was kept: as if the session had received no more; "
+                "its words are those of then, if none are sent"
             ),
         ]
         | None
@@ -245,12 +249,21 @@ class SessionStartReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
     notifications: Notifications | UnsetType = UNSET
 
 
+class GivenEarlier(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the session was given a memory last: its ``start``, or the ``prompt`` of this number, or a search."""
+
+    kind: str
+    number: int | UnsetType = UNSET
+
+
 class SearchMemory(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A memory of a search. ``outcome``, in words ``why``: whether it was ``given``, or why it was left out.
 
     ``version``: since which it had the words that it had then; ``changed``: it has others now. ``content``: the
     beginning of what it says now, null if it is ``forgotten``; ``content_then``: that of what it said then, if it was
     edited since and its former words are kept.
+    In a conversation, ``seems_used`` guesses whether the answer has used what was given, and ``earlier`` tells where
+    the session had got what it already had.
     """
 
     id: str
@@ -264,12 +277,16 @@ class SearchMemory(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     content_then: str | None = None
     changed: bool = False
     forgotten: bool = False
+    seems_used: bool | UnsetType = UNSET
+    earlier: GivenEarlier | UnsetType = UNSET
 
 
 class MemoryFate(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What becomes of one memory at a prompt: ``outcome``, in words ``why``.
 
     ``filters`` exclude it; its ``value`` is below the ``threshold``. ``explanation``: as of a recall.
+    With `asOf`, ``then`` says what became of it at that time, and ``earlier`` where the session had been given it.
+    ``as_then``: the same became of it, with the same words and relevance, so the explanation is also that of then.
     """
 
     id: str
@@ -281,6 +298,9 @@ class MemoryFate(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     value: float | None = None
     threshold: float | None = None
     explanation: Explanation | None = None
+    then: str | UnsetType = UNSET
+    earlier: GivenEarlier | UnsetType = UNSET
+    as_then: bool | UnsetType = UNSET
 
 
 class UserPromptReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
@@ -384,7 +404,7 @@ USER_PROMPT: Final[Operation[UserPromptRequest, UserPromptReply]] = Operation(
     paths=("/api/hooks/user-prompt-submit",),
     request=UserPromptRequest,
     example={"harness": "claude-code", "userPrompt": "which port has the staging database?", "sessionKey": "s-1"},
-    replies={200: UserPromptReply, **_REFUSALS},
+    replies={200: UserPromptReply, 403: Problem, 404: Problem, **_REFUSALS},
     permission=Permission.RECALL,
     scoped_by=BY_ALL,
     served_by="searcher",

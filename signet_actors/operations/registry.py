@@ -34,6 +34,7 @@ SUBJECTS: Final = tuple(
         "features.session_memories.api",
         "features.searches.api",
         "operations.transcripts",
+        "features.conversation.api",
         "features.session_summaries.api",
         "features.session_scores.api",
         "features.checkpoints.api",

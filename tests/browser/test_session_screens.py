@@ -68,6 +68,7 @@ def test_a_prompt_is_followed_to_what_it_was_given_and_why(visit: Visit) -> None
     third = prompt(visitor, 3)
     expect(third.locator(".given")).to_contain_text("Nothing new, because the session had what fits")
     expect(third.locator("summary")).to_contain_text("the session already had it")
+    expect(third.locator("details li").first).to_contain_text("it was given at its start")
     turns = visitor.page.locator(".turn .said .text").all_inner_texts()
     assert turns == [text for pair in PROMPTS.items() for text in pair]
     visitor.press("Escape")
@@ -85,7 +86,7 @@ def test_a_memory_that_was_expected_is_named_and_its_fate_is_told(visit: Visit, 
     expect(told.get_by_role("button").first).to_contain_text("Never log access tokens")
     told.get_by_role("button").first.press("Enter")
     expect(told).to_contain_text("At that time it was left out: the session already had it.")
-    expect(told).to_contain_text("Today it would be")
+    expect(told).to_contain_text("The same as then. How it fits:")
     expect(told).to_contain_text("It has")
     box = prompt(visitor, 2).locator(".why-not input")
     box.fill(later)
@@ -134,7 +135,8 @@ def test_each_line_says_why_it_was_given(visit: Visit) -> None:
     visitor.page.locator("aside.given").get_by_role("button", name="Why was it given?").first.click()
     told = visitor.page.locator("aside.given li .told").first
     expect(told).to_contain_text("At that time it was given.")
-    expect(told).to_contain_text("Today it would be")
+    expect(told).to_contain_text("The same as then, because:")
+    expect(told).not_to_contain_text("today")
 
 
 def test_a_line_keeps_the_words_that_it_had_when_it_was_given(browser: Any) -> None:
@@ -149,6 +151,9 @@ def test_a_line_keeps_the_words_that_it_had_when_it_was_given(browser: Any) -> N
         given.get_by_text("These were its words then").click()
         expect(given.locator("del")).to_have_text("11")
         expect(given.locator("ins")).to_have_text("12")
+        given.get_by_role("button", name="Why was it given?").click()
+        expect(given.locator(".told")).to_contain_text("At that time it was given.")
+        expect(given.locator(".told")).to_contain_text("Today it would be given, because:")
         own.api.request("DELETE", f"/api/memory/{memory}", {"reason": "r"}).ok()
         visitor.open("#/sessions")
         visitor.open(f"#/session/{SESSION}/1")
@@ -193,6 +198,8 @@ def test_a_card_shows_one_prompt_and_what_it_was_given_without_the_path(browser:
         expect(card).not_to_contain_text("/home/ada")
         visitor.press("Escape")
         expect(card).to_have_count(0)
+        prompt(visitor, 1).get_by_role("button", name="A card of it").click()
+        expect(card).to_contain_text("The ledger of shop is kept in ledger.db")
         assert visitor.close() == []
 
 

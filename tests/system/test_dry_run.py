@@ -99,6 +99,8 @@ def test_the_dry_run_of_each_prompt_of_a_session_gives_what_was_given(daemon: Li
     before, counted = stored(daemon), figures(daemon)
     for row, reply in zip(kept, replies, strict=True):
         again = dry(daemon.api, row["prompt"], sessionKey="s-1", asOf=row["id"], explain=True)
+        recorded = {"sessionKey": "s-1", "dryRun": True, "asOf": row["id"], "explain": True}
+        assert daemon.api.post(PROMPT, recorded).ok() == again, "without its words it is run with those that were kept"
         assert again["dryRun"] is True
         assert given(again["considered"]) == given(row["memories"]), row["prompt"]
         assert again["inject"] == reply["inject"], row["prompt"]

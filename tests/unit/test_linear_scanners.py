@@ -81,6 +81,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "cli.connect_check": {"_QUOTES": SEARCHED},
     "features.checkpoints.rules": {"_SENTENCE_END": SEARCHED},
+    "features.conversation.rules": {"_WORD": SEARCHED},
     "domain.lazy_patterns": {"__getattr__": FIXED},
     "cli.harnesses.json_text": {
         **dict.fromkeys(("_SPACE", "_COMMENTS", "_UNTIL_COMMA"), MATCHED),

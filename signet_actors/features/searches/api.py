@@ -132,6 +132,10 @@ class ListSearchesRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=Tru
     session: Annotated[Session, Meta(description="Only those of this session")] | None = None
     project: Annotated[SelectionText, Meta(description="Only those in this project")] | None = None
     kind: Annotated[Kind, Meta(description="Only those of this kind")] | None = None
+    number: (
+        Annotated[int, Clamped(low=1, high=1_000_000), Meta(description="Only the prompt of this number, of a session")]
+        | None
+    ) = None
     no_hits: Annotated[bool | None, Flag(), Meta(description="true: only those that were given nothing")] = None
     since: Annotated[str, Timestamp(), Meta(description="ISO time: asked then or later")] | None = None
     before: Annotated[SelectionText, Meta(description="The `next` of the page before")] | None = None

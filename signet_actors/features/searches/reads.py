@@ -24,6 +24,10 @@ _NUMBER: Final = (
     "CASE WHEN s.kind = 'prompt' AND s.session_key IS NOT NULL THEN (SELECT count(*) FROM searches p"
     " WHERE p.session_key = s.session_key AND p.agent_id = s.agent_id AND p.kind = 'prompt' AND p.seq <= s.seq) END"
 )
+_OF_NUMBER: Final = (
+    "SELECT p.seq FROM searches p WHERE p.session_key = :session AND p.agent_id = :agent_id AND p.kind = 'prompt'"
+    " ORDER BY p.seq LIMIT 1 OFFSET coalesce(:number, 1) - 1"
+)
 _ROW: Final = (
     "SELECT s.seq, s.id, s.created_at, s.kind, s.session_key, s.context_epoch, s.project, s.harness, s.prompt,"
     f" s.skipped, s.given, s.characters, s.duration_ms, {_NUMBER} FROM searches s WHERE "
@@ -32,6 +36,7 @@ _LIST: Final = (
     f"{_ROW} s.agent_id = :agent_id"
     " AND (:session IS NULL OR s.session_key = :session) AND (:project IS NULL OR s.project = :project)"
     " AND (:kind IS NULL OR s.kind = :kind) AND (:no_hits IS NULL OR (s.given = 0) = :no_hits)"
+    f" AND (:number IS NULL OR s.seq = ({_OF_NUMBER}))"
     " AND (:since IS NULL OR s.created_at >= :since)"
     " AND (:below IS NULL OR s.seq < :below) AND (:earlier IS NULL OR s.created_at < :earlier)"
     " ORDER BY s.seq DESC LIMIT :limit"
@@ -191,6 +196,7 @@ def listed(snapshot: Snapshot, asked: Asked[api.ListSearchesRequest]) -> api.Lis
             "session": wanted.session,
             "project": wanted.project,
             "kind": wanted.kind,
+            "number": wanted.number,
             "no_hits": None if wanted.no_hits is None else int(wanted.no_hits),
             "since": wanted.since,
             "below": below,

@@ -1,17 +1,15 @@
 // Sessions: what was said, and beside each prompt what was given, why, and what was left out.
-import { html, useEffect, useMemo, useState } from "./preact.js";
+import { html, useEffect, useState } from "./preact.js";
 import { api } from "./api.js";
-import { conversation, seemsUsed } from "./conversation.js";
 import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
 import { Command, Diff, Empty, Project, Reading, Relevance, Time, useModal } from "./parts.js";
 import { go, to } from "./route.js";
-import { Now, Why, WhyNot } from "./why-not.js";
+import { Now, Why, WhyNot, where } from "./why-not.js";
 import { count, cut, moment, projectName, visible } from "./words.js";
 
 const LISTED = 60;
 const LIVE_MS = 10_000;
-const TURN_CHARS = 4_000;
 
 export function Sessions({ route }) {
   const [at, setAt] = useState(0);
@@ -33,38 +31,31 @@ export function Sessions({ route }) {
 }
 
 async function readSession(key, signal) {
-  const [{ sessions }, { searches }] = await Promise.all([
-    api("sessions.list_past", { prefix: key, limit: 20 }, { signal }), api("searches.list", { session: key, limit: 200 }, { signal }),
-  ]);
-  const turns = [];
-  let after;
-  for (let more = sessions.some((one) => one.sessionKey === key); more; more = after !== undefined) { // else it goes on, or was erased
-    const page = await api("sessions.transcript", { key, view: "turns", after }, { signal });
-    turns.push(...page.turns);
-    after = page.nextCursor;
+  const rows = [];
+  for (let after = 0; after !== null;) {
+    const page = await api("sessions.conversation", { key, after }, { signal });
+    rows.push(...page.rows);
+    after = page.next;
   }
-  return { turns, searches };
+  return rows;
 }
 
 export function SessionScreen({ route }) {
   const [key, number] = route.parts;
   const [card, setCard] = useState(null);
   const load = useLoad(`session ${key}`, (signal) => readSession(key, signal), { everyMs: LIVE_MS });
-  const rows = useMemo(() => (load.data ? conversation(load.data.turns, load.data.searches) : []), [load.data]);
-  const numbers = rows.filter((row) => row.search?.number).map((row) => row.search.number);
+  const rows = load.data || [];
+  const prompts = Math.max(0, ...rows.map((row) => row.search?.number || 0));
   const here = Number(number) || 0;
   useEffect(() => {
     if (here && load.data) document.getElementById(`prompt-${here}`)?.scrollIntoView({ block: "start" });
   }, [here, Boolean(load.data)]);
-  const move = (by) => {
-    const next = by > 0 ? numbers.find((one) => one > here) : [...numbers].reverse().find((one) => one < here);
-    if (next) go(to(["session", key, next]), { replace: true });
-  };
+  const move = (by) => prompts && go(to(["session", key, Math.min(prompts, Math.max(1, here + by))]), { replace: true });
   useKeys({
     j: ["next prompt", () => move(1)],
     k: ["prompt before", () => move(-1)],
-    w: ["why was a memory not given?", () => document.querySelector(`#prompt-${here || numbers[0]} .why-not input`)?.focus()],
-    s: ["a card of the prompt, for a picture", () => setCard(rows.find((row) => row.search?.number === (here || numbers[0])))],
+    w: ["why was a memory not given?", () => document.querySelector(`#prompt-${here || 1} .why-not input`)?.focus()],
+    s: ["a card of the prompt, for a picture", () => prompts && setCard(here || 1)],
     Escape: ["back to the sessions", () => (document.activeElement.matches("input") ? document.activeElement.blur() : go(to("sessions")))],
   });
   if (!load.data) return html`<${Reading} load=${load} what="the session" rows=${6} />`;
@@ -72,12 +63,12 @@ export function SessionScreen({ route }) {
   const asked = rows.find((row) => row.search?.kind === "prompt" || row.turn?.role === "user");
   return html`<div class="session"><header class="session-head"><a href=${to("sessions")}>All sessions</a><h2>${cut(textOf(asked) || "A session", 80)}</h2>
     <p class="meta">${first ? html`<span>${cut(first.harness || "", 30)}</span><${Project} project=${first.project} /><span>${moment(first.at)}</span>` : null}
-      <span>${count(numbers.length, "prompt")}, memories given to ${rows.filter((row) => row.search?.kind === "prompt" && row.search.given).length || "none"}</span><code>${cut(key, 40)}</code></p>
+      <span>${count(prompts, "prompt")}, memories given to ${rows.filter((row) => row.search?.kind === "prompt" && row.search.given).length || "none"}</span><code>${cut(key, 40)}</code></p>
     <p class="meta">Beside each prompt: the memories that the agent was given with it, why, and what was left out.</p></header>
     <${Reading} load=${load} what="the session" />
     ${rows.length ? null : html`<${Empty}><p>Nothing is kept of this session: its transcript was erased, or it ended before it was asked anything.</p></${Empty}>`}
-    <ol class="turns">${rows.map((row, index) => html`<${Row} key=${row.search?.id || `turn ${index}`} row=${row} earlier=${rows.slice(0, index).flatMap((one) => one.search || [])} answer=${rows[index + 1]?.turn?.content || ""} before=${rows[index - 1]?.turn?.role === "assistant" ? rows[index - 1].turn.content : undefined} isHere=${row.search?.number === here && here > 0} />`)}</ol>
-    ${card ? html`<${Card} row=${card} close=${() => setCard(null)} />` : null}</div>`;
+    <ol class="turns">${rows.map((row, index) => html`<${Row} key=${row.search?.id || `turn ${index}`} row=${row} show=${setCard} isHere=${row.search?.number === here && here > 0} />`)}</ol>
+    ${card ? html`<${Card} row=${rows.find((row) => row.search?.number === card)} close=${() => setCard(null)} />` : null}</div>`;
 }
 
 const textOf = (row) => (row?.turn ? row.turn.content : row?.search?.prompt);
@@ -94,37 +85,37 @@ function Card({ row, close }) {
     <p class="actions"><button onClick=${close}>Close</button></p></dialog>`;
 }
 
-function Row({ row, earlier, answer, before, isHere }) {
+function Row({ row, show, isHere }) {
   const { turn, search, compacted } = row;
   const text = textOf(row);
   const who = turn ? turn.role : { start: "start of the session", prompt: "user", recall: "search", tool: "search by a tool" }[search.kind];
   return html`<li id=${search?.number ? `prompt-${search.number}` : undefined} class=${`turn ${who === "user" ? "is-user" : ""} ${isHere ? "is-here" : ""}`}>
     ${compacted ? html`<p class="compacted">Compacted here: what is given next may repeat.</p>` : null}
-    <div class="said"><p class="meta"><span>${who}</span>${search || turn?.at ? html`<${Time} at=${turn?.at || search.at} />` : null}</p>
-      ${text ? html`<p class="text">${cut(text, TURN_CHARS)}</p>` : search?.kind === "start" ? null : html`<p class="meta">The text was erased.</p>`}</div>
-    ${search ? html`<${Given} search=${search} earlier=${earlier} text=${text} answer=${answer} before=${before} />` : null}</li>`;
+    <div class="said"><p class="meta"><span>${who}${search?.number ? `, prompt ${search.number}` : ""}</span>${search || turn.at ? html`<${Time} at=${turn?.at || search.at} />` : null}</p>
+      ${text ? html`<p class="text">${visible(text)}</p>` : search?.kind === "start" ? null : html`<p class="meta">The text was erased.</p>`}</div>
+    ${search ? html`<${Given} search=${search} show=${show} />` : null}</li>`;
 }
 
 // What a prompt was given and what was left out.
-function Given({ search, earlier, text, answer, before }) {
+function Given({ search, show }) {
   const given = search.memories.filter((memory) => memory.given);
   const left = search.memories.filter((memory) => !memory.given);
   const reasons = new Map();
   for (const memory of left) reasons.set(memory.why, (reasons.get(memory.why) || 0) + 1);
-  const asked = search.prompt && search.kind === "prompt" ? { search, earlier, text, before } : null;
+  const asked = search.prompt && search.kind === "prompt" ? search : null;
   const headline = `${search.outcome.charAt(0).toUpperCase()}${search.outcome.slice(1)}`;
   return html`<aside class="given" aria-label="What it was given"><p class="meta"><b>${headline}</b><span>${Math.round(search.ms)} ms${search.given ? `, ${count(search.characters, "character")} with date and heading` : ""}</span></p>
-    <ul>${given.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} asked=${asked} isUsed=${seemsUsed(memory.contentThen || memory.content || "", search.prompt || "", answer)} />`)}</ul>
+    <ul>${given.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} asked=${asked} />`)}</ul>
     ${left.length ? html`<details><summary>${left.length} left out: ${[...reasons].map(([why, number]) => (reasons.size > 1 ? `${why} (${number})` : why)).join("; ")}</summary>
       <ul>${left.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} asked=${asked} />`)}</ul></details>` : null}
-    ${asked ? html`<${Now} ...${asked} /><${WhyNot} asked=${asked} />` : null}</aside>`;
+    ${asked ? html`<p class="actions"><${Now} search=${asked} /> <button class="plain" onClick=${() => show(search.number)}>A card of it, for a picture</button></p><${WhyNot} search=${asked} />` : null}</aside>`;
 }
 
 // In the words that the memory had then.
-function GivenLine({ memory, asked, isUsed }) {
-  const { contentThen: then, content, outcome, why, changed, forgotten } = memory;
+function GivenLine({ memory, asked }) {
+  const { contentThen: then, content, outcome, why, earlier, changed, forgotten, seemsUsed } = memory;
   return html`<li><a href=${to(["memory", memory.id])}>${forgotten ? html`<s>forgotten since</s>` : visible(then ?? content)}</a>
-    <span class="meta"><${Relevance} value=${memory.relevance} />${isUsed ? html`<span class="is-ok">✓ seems used</span>` : null}${outcome === "given" ? null : html`<span>${why}</span>`}${changed && !forgotten && !then ? html`<span>changed since; its words are the same</span>` : null}</span>
+    <span class="meta"><${Relevance} value=${memory.relevance} />${seemsUsed ? html`<span class="is-ok">✓ seems used</span>` : null}${outcome === "given" ? null : html`<span>${why}${earlier ? `: it was given ${where(earlier)}` : ""}</span>`}${changed && !forgotten && !then ? html`<span>changed since; its words are the same</span>` : null}</span>
     ${then && !forgotten ? html`<details><summary>These were its words then; it was changed since</summary><${Diff} before=${then} after=${content} /></details>` : null}
-    ${asked && !memory.forgotten ? html`<${Why} asked=${asked} memory=${memory} />` : null}</li>`;
+    ${asked && !memory.forgotten ? html`<${Why} search=${asked} memory=${memory} label=${`Why was it ${memory.given ? "given" : "left out"}?`} />` : null}</li>`;
 }

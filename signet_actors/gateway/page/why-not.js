@@ -14,26 +14,18 @@ async function candidates(text) {
 
 const inWords = ({ given, outcome, why }) => `${given ? "given" : "left out"}${outcome === "given" ? "" : `: ${why}`}`;
 
-function then({ search, earlier }, memory) {
-  const kept = search.memories.find((one) => one.id === memory.id);
-  const before = earlier.find((one) => one.memories.some(({ id, given }) => given && id === memory.id));
-  const had = before && !kept?.given ? ` The session was given it ${before.kind === "start" ? "at its start" : `with “${cut(before.prompt || "an earlier prompt", 60)}”`}.` : "";
-  if (kept) return `At that time it was ${inWords(kept)}.${had}`;
-  if (memory.created_at > search.at) return "At that time it did not exist.";
-  return `At that time it was not considered: the search of the prompt did not find it.${had}`;
-}
+export const where = ({ kind, number }) => (number ? `with prompt ${number}` : kind === "start" ? "at its start" : "by a search");
 
-function rehearse(search, text, before, fields) {
-  return api("hooks.user_prompt_submit", {
-    dryRun: true, asOf: search.id, sessionKey: search.sessionKey, harness: search.harness || "page", project: search.project || undefined, prompt: text,
-    lastAssistantMessage: before, ...fields,
-  });
+async function rehearse(search, fields) {
+  const reply = await api("hooks.user_prompt_submit", { dryRun: true, asOf: search.id, sessionKey: search.sessionKey, ...fields });
+  if (reply.skipped) throw new Error(`It was not run: ${cut(reply.reason, 60)}`);
+  return reply;
 }
 
 // What the prompt would be given today, compared with what it was given.
-export function Now({ search, text, before }) {
+export function Now({ search }) {
   const [rows, setRows] = useState(null);
-  const run = () => attempt(async () => setRows((await rehearse(search, text, before, { explain: true })).considered || []));
+  const run = () => attempt(async () => setRows((await rehearse(search, { explain: true })).considered || []));
   if (!rows) return html`<button class="plain" onClick=${run}>What would it be given today?</button>`;
   const was = new Set(search.memories.filter((memory) => memory.given).map((memory) => memory.id));
   const given = rows.filter((memory) => memory.given);
@@ -43,44 +35,37 @@ export function Now({ search, text, before }) {
       ${gone.map((memory) => html`<li key=${memory.id}>− ${memory.forgotten ? "a memory that is forgotten" : cut(memory.content || "", 160)}: ${rows.find((one) => one.id === memory.id)?.why || "it is not found any more"}</li>`)}</ul></div>`;
 }
 
-async function explained(asked, memory) {
-  const { search, text, before } = asked;
-  const reply = await rehearse(search, text, before, { explainId: memory.id });
-  const kept = search.memories.find((one) => one.id === memory.id);
-  return { memory, words: kept?.contentThen, then: then(asked, memory), explained: reply.explained };
+async function explained(search, memory) {
+  const { explained: fate } = await rehearse(search, { explainId: memory.id });
+  return { ...fate, content: memory.content, words: search.memories.find((one) => one.id === memory.id)?.contentThen };
 }
 
 function Told({ told, close }) {
-  const { explained: now } = told;
-  return html`<div class="told" role="status"><button type="button" class="plain" aria-label="Close" onClick=${close}>×</button><p><b>${cut(told.words || told.memory.content, 160)}</b>${told.words ? html` <span class="meta">as it was then</span>` : null}</p><p>${told.then}</p>
-    ${now ? html`<p>Today it would be ${inWords(now)}${now.explanation ? ", because:" : "."} <${Relevance} value=${now.explanation?.relevance} /></p><${Because} explanation=${now.explanation} />` : null}</div>`;
+  const { then, earlier, asThen, explanation } = told;
+  return html`<div class="told" role="status"><button type="button" class="plain" aria-label="Close" onClick=${close}>×</button><p><b>${cut(told.words || told.content, 160)}</b>${told.words ? html` <span class="meta">as it was then</span>` : null}</p>
+    <p>${then ? `At that time ${then}.` : ""}${earlier ? ` The session was given it ${where(earlier)}.` : ""}</p>
+    <p>${asThen ? "The same as then" : `Today it would be ${inWords(told)}`}${explanation ? (told.given ? ", because:" : ". How it fits:") : "."}
+      <${Relevance} value=${explanation?.relevance} />${explanation && !asThen ? html` <span class="meta">as it is today</span>` : null}</p><${Because} explanation=${explanation} /></div>`;
 }
 
-// Why a memory was given, or left out, beside its line.
-export function Why({ asked, memory }) {
+// A button that is replaced by why a memory was given, or left out.
+export function Why({ search, memory, label }) {
   const [told, setTold] = useState(null);
-  const run = () => attempt(async () => setTold(await explained(asked, memory)));
-  return told ? html`<${Told} told=${told} close=${() => setTold(null)} />` : html`<button class="plain" onClick=${run}>Why was it ${memory.given ? "given" : "left out"}?</button>`;
+  const run = () => attempt(async () => setTold(await explained(search, memory)));
+  return told ? html`<${Told} told=${told} close=${() => setTold(null)} />` : html`<button type="button" class="plain" onClick=${run}>${label}</button>`;
 }
 
-export function WhyNot({ asked }) {
+export function WhyNot({ search }) {
   const [found, setFound] = useState(null);
-  const [told, setTold] = useState(null);
   const submit = (event) => {
     event.preventDefault();
     const text = event.target.elements.memory.value.trim();
-    setTold(null);
     if (text) attempt(async () => setFound(await candidates(text)));
   };
-  const pick = (memory) => attempt(async () => {
-    setTold(await explained(asked, memory));
-    setFound(null);
-  });
   return html`<form class="why-not" onSubmit=${submit}>
     <label>Why was another memory not given?
       <input name="memory" placeholder="words of the memory, then Enter" autocomplete="off" /></label>
-    ${found ? html`<ul>${found.map((memory) => html`<li key=${memory.id}><button type="button" onClick=${() => pick(memory)}>${cut(memory.content, 120)}</button></li>`)}
+    ${found ? html`<ul>${found.map((memory) => html`<li key=${memory.id}><${Why} search=${search} memory=${memory} label=${cut(memory.content, 120)} /></li>`)}
       ${found.length ? null : html`<li class="meta">No memory has this.</li>`}</ul>` : null}
-    ${told ? html`<${Told} told=${told} close=${() => setTold(null)} />` : null}
   </form>`;
 }

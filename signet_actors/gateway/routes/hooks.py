@@ -34,7 +34,7 @@ from signet_actors.gateway.ingest import (
 from signet_actors.gateway.routes.checkpoints import TURN, keep_soon
 from signet_actors.gateway.routes.recall import recall_memories
 from signet_actors.gateway.routes.remember import name_project, note_remembered, store_text
-from signet_actors.gateway.sessions.explained import as_of, explained
+from signet_actors.gateway.sessions.explained import as_of, explained, recorded
 from signet_actors.gateway.sessions.hook_runner import (
     FORGOTTEN,
     LATE_HEADER,
@@ -117,7 +117,12 @@ async def _claim(session: HookSession) -> api.SessionStartReply:  # noqa: ARG001
 async def user_prompt_submit(call: Call[api.UserPromptRequest]) -> HttpResponse:
     """Return the memories that are relevant to the prompt and that the session has not received."""
     request = call.request
-    prompt = request.user_message or request.user_prompt or request.prompt
+    prompt, is_whole = request.user_message or request.user_prompt or request.prompt, False
+    if prompt is None and request.dry_run and request.as_of is not None:
+        call.request, is_whole = await recorded(call, request.as_of)
+        request, prompt = call.request, call.request.prompt
+    elif not request.harness:
+        raise InvalidRequest("harness and userMessage or userPrompt are required", field="harness")
     if prompt is None:
         raise InvalidRequest("harness and userMessage or userPrompt are required", field="userMessage")
 
@@ -166,7 +171,7 @@ async def user_prompt_submit(call: Call[api.UserPromptRequest]) -> HttpResponse:
             checkpoints.searched(session.key, call.agent_id, " ".join(terms.terms))
         start, rows = given or (None, [])
         found = await offered(session, terms, tuple(wording for _, wording in rows))
-        reply = await explained(call, found)
+        reply = await explained(call, session, found, is_whole=is_whole)
         await note_search(
             call,
             "prompt",

@@ -127,6 +127,10 @@ _HOOKS: Final = Scenario(
         get("what was asked and given", "/api/telemetry/memory-search?limit=40"),
         get("what was asked and given, as lines", "/api/telemetry/memory-search/export?kind=prompt&limit=1"),
         get("all sessions", "/api/sessions?state=all&limit=2"),
+        get("a session prompt by prompt", "/api/sessions/c/conversation"),
+        get("a session of which nothing is kept", "/api/sessions/unknown/conversation?after=3"),
+        _hook("a prompt that was not kept", "user-prompt-submit", {"sessionKey": "c", "dryRun": True, "asOf": "x"}),
+        _hook("a prompt that was kept, of no session", "user-prompt-submit", {"dryRun": True, "asOf": "x"}),
         get("what was given nothing", "/api/telemetry/memory-search?no_hits=true&kind=prompt&limit=1"),
         _hook(
             "as text", "pre-compaction", b'{"harness": "x"}', headers={"Content-Type": "text/plain"}, view=_without_ids

@@ -66,6 +66,8 @@ STEPS = (
     get("the transcript with a secret", "/api/sessions/s-4/transcript"),
     get("a transcript of an agent by its session key", "/api/sessions/agent:ann:main/transcript"),
     get("a transcript of another agent", "/api/sessions/s-1/transcript?agentId=ann"),
+    get("a session turn by turn", "/api/sessions/s-1/conversation?limit=2"),
+    get("the rest of it", "/api/sessions/s-1/conversation?after=2"),
     get("an unknown transcript", "/api/sessions/unknown/transcript"),
     post("a search", "/api/sessions/search", {"query": "port of the staging database"}),
     get("past sessions", "/api/sessions/past?limit=2"),
