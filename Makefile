@@ -96,7 +96,7 @@ test: install-dev ## all tests with bounded faults but those in a browser, in WO
 	$(PYTEST) -m "not browser"
 
 test-browser: $(VENV)/.installed-browser ## the page in a real browser (chromium and a font: apt-get install chromium fonts-dejavu-core)
-	SIGNET_BROWSER=required $(BIN)/python -m pytest tests/browser
+	SIGNET_BROWSER=required $(PYTEST) tests/browser
 
 test-fast: install-dev ## the tests that start no daemon
 	$(PYTEST) -m "not system and not slow and not browser" -q

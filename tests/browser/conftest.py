@@ -17,6 +17,7 @@ from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.web_page import Visitor, converse, seed
 
 CHROMIUM = "/usr/bin/chromium"
+HANG_MS = 15_000
 PICTURES = Path(__file__).resolve().parents[2] / "build" / "pictures"
 
 
@@ -38,8 +39,9 @@ def browser() -> Iterator[Any]:
     reason = _missing()
     if reason is not None:
         pytest.skip(reason)
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=HANG_MS)
     with sync_playwright() as started:
         opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield opened

@@ -23,7 +23,9 @@ def streams(visitor: Visitor) -> int:
     return sum("/api/changes" in request for request in visitor.requests)
 
 
-def test_what_is_remembered_meanwhile_appears_in_every_tab_over_one_stream(visit: Visit, daemon: LiveDaemon) -> None:
+def test_what_is_remembered_meanwhile_appears_in_each_of_eight_tabs_over_one_stream(
+    visit: Visit, daemon: LiveDaemon
+) -> None:
     visitor = visit("#/memories")
     pages = [visitor.page, *(visitor.watched(visitor.context.new_page()) for _ in range(7))]
     for page in pages:

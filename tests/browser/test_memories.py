@@ -263,7 +263,10 @@ def test_a_chip_counts_what_it_leaves_under_the_other_conditions(visit: Visit, d
 
 def test_a_change_of_this_page_is_not_announced_to_it(visit: Visit, daemon: LiveDaemon) -> None:
     daemon.api.remember("The kestrel hovers over field 4", project="/kestrels")
-    visitor = visit("#/memories?project=/kestrels")
+    visitor = visit("#/memories?project=/kestrels", clock=True)
+    beside = visitor.watched(visitor.context.new_page())
+    beside.goto(f"{visitor.base}/#/memories?project=/kestrels")
+    expect(beside.locator(".line")).to_have_count(1)
     expect(lines(visitor)).to_have_count(1)
     visitor.press("Enter")
     expect(visitor.page.locator(".detail > .text")).to_be_visible()
@@ -272,7 +275,8 @@ def test_a_change_of_this_page_is_not_announced_to_it(visit: Visit, daemon: Live
     visitor.press("Control+Enter")
     expect(notice(visitor)).to_contain_text("Saved.")
     expect(visitor.page.locator(".detail > .text")).to_contain_text("at noon")
-    visitor.page.wait_for_timeout(2_000)
+    expect(beside.locator(".line")).to_contain_text("at noon")  # so both tabs have heard of the change
+    visitor.pass_s(2)
     told = visitor.page.get_by_role("button", name="Something was stored")
     expect(told).to_have_count(0)
     daemon.api.remember("Another kestrel came", project="/kestrels")

@@ -132,7 +132,7 @@ def test_a_session_whose_transcript_was_erased_says_so(visit: Visit, daemon: Liv
 def test_each_line_says_why_it_was_given(visit: Visit) -> None:
     visitor = visit(f"#/session/{SESSION}")
     visitor.settle()
-    visitor.page.locator("aside.given").get_by_role("button", name="Why was it given?").first.click()
+    visitor.page.locator("aside.given").get_by_role("button", name="Why was it given?").first.press("Enter")
     told = visitor.page.locator("aside.given li .told").first
     expect(told).to_contain_text("At that time it was given.")
     expect(told).to_contain_text("The same as then, because:")
@@ -148,7 +148,7 @@ def test_a_line_keeps_the_words_that_it_had_when_it_was_given(browser: Any) -> N
         visitor.open(f"#/session/{SESSION}/1")
         given = prompt(visitor, 1).locator(".given > ul li")
         expect(given.locator("a").first).to_have_text("The heating runs on channel 11")
-        given.get_by_text("These were its words then").click()
+        given.get_by_text("These were its words then").press("Enter")
         expect(given.locator("del")).to_have_text("11")
         expect(given.locator("ins")).to_have_text("12")
         given.get_by_role("button", name="Why was it given?").click()
@@ -180,7 +180,7 @@ def test_two_sessions_with_the_same_first_prompt_are_told_apart(visit: Visit, da
     expect(rows.filter(has_text="codex")).to_contain_text("shop")
     expect(rows.filter(has_text="cursor")).to_contain_text("api")
     expect(rows.first).not_to_contain_text("0192ab34")
-    rows.filter(has_text="cursor").get_by_role("link").click()
+    rows.filter(has_text="cursor").get_by_role("link").press("Enter")
     expect(visitor.page.get_by_role("heading", name="Where does the ferry land?")).to_be_visible()
 
 
@@ -207,7 +207,7 @@ def test_health_and_today_say_the_same(visit: Visit) -> None:
     visitor = visit()
     word = visitor.page.locator(".headline > span")
     expect(word).to_have_text("● Working")
-    visitor.page.locator("header.top").get_by_role("link", name="ready").click()
+    visitor.page.locator("header.top").get_by_role("link", name="ready").press("Enter")
     expect(visitor.page.get_by_role("link", name="Health", exact=True)).to_have_attribute("aria-current", "page")
     expect(word).to_have_text("● Working")
     expect(word).to_have_class("is-ok")

@@ -19,12 +19,27 @@ SCREENS = (
 """The address of each screen that the navigation leads to, and of each view of it."""
 STREAMS = ("/api/changes", "/api/logs/stream")
 """The paths of requests that do not end."""
-QUIET_MS = 250
+MOST_STEPS = 60
+"""How often a key is pressed to get to something, at most."""
 
 _WATCH = """
 document.addEventListener("securitypolicyviolation",
   (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
+{
+  const soon = new Set();
+  const { setTimeout, clearTimeout } = window;
+  window.setTimeout = (call, ms = 0, ...given) => {
+    const id = setTimeout(() => (soon.delete(id), call(...given)), ms);
+    if (ms < 1000) soon.add(id);
+    return id;
+  };
+  window.clearTimeout = (id) => (soon.delete(id), clearTimeout(id));
+  window.quiet = async () => {
+    do await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn))); while (soon.size);
+  };
+}
 """
+"""``quiet()`` waits for a frame, and for timers of less than a second: a pause after a key, or what follows a frame."""
 
 
 def seed(daemon: LiveDaemon) -> None:
@@ -91,9 +106,9 @@ class Visitor:
     ) -> None:
         self.base = f"http://127.0.0.1:{daemon.port}"
         self.context = browser.new_context(viewport=viewport or WIDE, **options)
-        self.context.add_init_script(_WATCH)
         if clock:
             self.context.clock.install()
+        self.context.add_init_script(_WATCH)
         self.problems: list[str] = []
         self.requests: list[str] = []
         self.pending: set[Any] = set()
@@ -145,15 +160,24 @@ class Visitor:
         self.page.goto(f"{self.base}/{address}", wait_until="load")
 
     def settle(self) -> None:
-        """Wait until the screen has read what it shows."""
-        idle_ms = 0
-        while idle_ms < QUIET_MS:
-            self.page.wait_for_timeout(50)
-            idle_ms = 0 if self.pending else idle_ms + 50
+        """Wait until the screen has read what it shows: neither a request nor a short timer is on its way."""
+        rounds = 0
+        while rounds < 2:  # what came last can ask for more
+            self.page.evaluate("() => window.quiet()")
+            rounds = 0 if self.pending else rounds + 1
 
     def press(self, *keys: str) -> None:
         for key in keys:
             self.page.keyboard.press(key)
+
+    def follow(self, target: Any, *, by: str = "Tab") -> None:
+        """Go from one thing that takes keys to the next until it is ``target``, and press Enter there."""
+        for _ in range(MOST_STEPS):
+            self.press(by)
+            if target.evaluate("(one) => one === document.activeElement"):
+                self.press("Enter")
+                return
+        raise AssertionError(f"not reached with {MOST_STEPS} times {by}: {target}")
 
     def is_too_wide(self) -> bool:
         """True if the page scrolls to the side."""
