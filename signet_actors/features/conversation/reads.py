@@ -15,7 +15,7 @@ from signet_actors.features.conversation import api
 from signet_actors.features.conversation.rules import (
     Said,
     Sought,
-    beginning,
+    head_of,
     is_whole,
     joined,
     new_words,
@@ -114,8 +114,8 @@ def _session(snapshot: Snapshot, agent_id: str, key: str) -> _Session:
     transcript = readable_sessions(snapshot, [(agent_id, key)], ReadScope(agent_id)).get((agent_id, key))
     turns = [] if transcript is None else _turns(snapshot, transcript)
     rows = joined(
-        [Said(turn.at, beginning(turn.beginning)) for turn in turns],
-        [Sought(each.at, beginning(each.prompt) if each.kind == "prompt" else "") for each in searches],
+        [Said(turn.at, head_of(turn.beginning)) for turn in turns],
+        [Sought(each.at, head_of(each.prompt) if each.kind == "prompt" else "") for each in searches],
     )
     return _Session(key, agent_id, transcript, turns, searches, rows)
 

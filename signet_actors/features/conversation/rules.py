@@ -6,8 +6,7 @@ Source: docs/guides/hooks.md "A session, prompt by prompt".
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections import defaultdict
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -22,20 +21,20 @@ _WORD: Final = re.compile(r"[\w./-]{4,}")
 
 
 class Said(NamedTuple):
-    """A turn. ``beginning``: of a user's, by what it is known (``beginning``); else empty."""
+    """A turn. ``head``: of a user's, by what it is known (``head_of``); else empty."""
 
     at: str | None
-    beginning: str
+    head: str
 
 
 class Sought(NamedTuple):
-    """A search. ``beginning``: of a prompt whose words are kept, by what it is known (``beginning``); else empty."""
+    """A search. ``head``: of a prompt whose words are kept, by what it is known (``head_of``); else empty."""
 
     at: str
-    beginning: str
+    head: str
 
 
-def beginning(text: str | None) -> str:
+def head_of(text: str | None) -> str:
     """Return by what a prompt and its turn are known."""
     return collapsed(text or "")[:ALIKE_CHARS]
 
@@ -51,16 +50,16 @@ def joined(said: Sequence[Said], sought: Sequence[Sought]) -> list[tuple[int | N
     A turn has no number of a prompt, and of a prompt the beginning is kept: it belongs to the first user's turn that
     begins with it, after the turn of the prompt before. Any other search stands before the first row that is later.
     """
-    places: dict[int, dict[str, list[int]]] = {}
+    places: dict[str, list[int]] = {head: [] for _, head in sought if head}
+    lengths = sorted({len(head) for head in places})
+    for place, (_, head) in enumerate(said):
+        for length in lengths[: bisect_right(lengths, len(head))]:
+            places.get(head[:length], []).append(place)
     search_of: dict[int, int] = {}
     loose: list[int] = []
     after = 0
     for number, (_, head) in enumerate(sought):
-        if head and len(head) not in places:
-            of_length = places[len(head)] = defaultdict(list)
-            for place, turn in enumerate(said):
-                of_length[turn.beginning[: len(head)]].append(place)
-        alike = places[len(head)].get(head, []) if head else []
+        alike = places.get(head, [])
         found = bisect_left(alike, after)
         if found == len(alike):
             loose.append(number)

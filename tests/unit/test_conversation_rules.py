@@ -1,0 +1,72 @@
+"""Which turn of a session is which prompt. Source: docs/guides/hooks.md "A session, prompt by prompt"."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_actors.features.conversation.api import MOST_SEARCHES, MOST_TURNS
+from signet_actors.features.conversation.rules import ALIKE_CHARS, Said, Sought, head_of, joined, new_words, seems_used
+from signet_actors.features.searches.rules import HEAD_CHARS, head
+
+TIMES = [f"2026-11-30T10:00:{second:02}.000Z" for second in range(60)]
+HEADS = st.sampled_from(["", "ok", "ok go on", "which port?", "a" * ALIKE_CHARS])
+
+
+@given(
+    st.lists(st.builds(Said, st.none() | st.sampled_from(TIMES), HEADS), max_size=12),
+    st.lists(st.builds(Sought, st.sampled_from(TIMES), HEADS), max_size=12),
+)
+def test_each_turn_and_each_search_is_in_one_row_and_prompts_are_at_turns_that_begin_alike(
+    said: list[Said], sought: list[Sought]
+) -> None:
+    rows = joined(said, sought)
+    assert [turn for turn, _ in rows if turn is not None] == list(range(len(said)))
+    assert sorted(search for _, search in rows if search is not None) == list(range(len(sought)))
+    both = [(turn, search) for turn, search in rows if turn is not None and search is not None]
+    assert both == sorted(both, key=lambda row: row[1])
+    for turn, search in both:
+        assert sought[search].head
+        assert said[turn].head.startswith(sought[search].head)
+
+
+def test_what_belongs_to_no_turn_stands_before_what_is_later() -> None:
+    said = [Said(TIMES[1], "which port?"), Said(TIMES[3], ""), Said(None, ""), Said(TIMES[9], "")]
+    sought = [Sought(TIMES[0], ""), Sought(TIMES[1], "which port?"), Sought(TIMES[5], "lost"), Sought(TIMES[20], "")]
+    assert joined(said, sought) == [(None, 0), (0, 1), (1, None), (2, None), (None, 2), (3, None), (None, 3)]
+
+
+def test_the_beginning_that_is_kept_of_a_prompt_is_found_in_its_turn() -> None:
+    words = "  On which\n\n port\tdoes the staging database listen, and since when, and why?  " * 20
+    assert head_of(head(words)) == head_of(words[:600])
+    assert len(head(words) or "") > HEAD_CHARS // 2
+
+
+@pytest.mark.parametrize("turn", ["a" * ALIKE_CHARS, "b" * ALIKE_CHARS])
+def test_the_longest_session_is_joined_in_seconds(turn: str) -> None:
+    said = [Said(None, turn)] * MOST_TURNS
+    sought = [Sought(TIMES[0], "a" * (number % ALIKE_CHARS + 1)) for number in range(MOST_SEARCHES)]
+    began = time.perf_counter()
+    rows = joined(said, sought)
+    assert len(rows) == MOST_TURNS + (0 if turn.startswith("a") else MOST_SEARCHES)
+    assert time.perf_counter() - began < 10, "a busy machine needs a part of that"
+
+
+@pytest.mark.parametrize(
+    ("memory", "prompt", "answer", "used"),
+    [
+        ("The staging database listens on port 5433", "which port?", "It is 5433.", True),
+        ("The staging database listens on port 5433", "is it 5433?", "It is 5433.", False),
+        ("The frontend is deployed by Grace", "who?", "Grace has deployed the frontend.", True),
+        ("The frontend is deployed by Grace", "who has Grace?", "Grace is away.", False),
+        ("The frontend is deployed by Grace", "who?", "Somebody does that.", False),
+        ("Rechnungen: Größe und Straße", "was?", "Die Größe der Straße.", True),
+    ],
+)
+def test_an_answer_seems_to_use_what_it_has_two_new_words_or_a_number_of(
+    memory: str, prompt: str, answer: str, used: bool
+) -> None:
+    assert seems_used(memory, new_words(answer, prompt)) is used
