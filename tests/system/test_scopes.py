@@ -253,3 +253,14 @@ def test_a_tool_stores_into_what_the_token_is_limited_to_wherever_the_client_wor
     rows = store.daemon.read("SELECT project, who, agent_id FROM memories WHERE content = 'The buoy is green'")
     assert rows == [(PROJECT, USER, "ada")]
     caller.close()
+
+
+def test_a_limited_token_reads_no_words_of_a_session_by_running_a_prompt_again(store: Tenants) -> None:
+    (kept,) = store.daemon.read("SELECT id, session_key FROM searches WHERE agent_id = 'ada' AND prompt <> '' LIMIT 1")
+    again = {"sessionKey": kept[1] or "s", "asOf": kept[0], "dryRun": True, "explain": True}
+    for limit in ({"project": PROJECT}, {"user": USER}):
+        caller = store.token("agent", Scope(agent="ada", **limit))
+        answer = caller.request("POST", "/api/hooks/user-prompt-submit", again, {})
+        assert answer.refused(403)["error"] == "The token is limited to a project or a user"
+        caller.request("GET", f"/api/sessions/{again['sessionKey']}/conversation", None, {}).refused(403)
+        caller.close()

@@ -64,7 +64,7 @@ export function SessionScreen({ route }) {
   return html`<div class="session"><header class="session-head"><a href=${to("sessions")}>All sessions</a><h2>${cut(textOf(asked) || "A session", 80)}</h2>
     <p class="meta">${first ? html`<span>${cut(first.harness || "", 30)}</span><${Project} project=${first.project} /><span>${moment(first.at)}</span>` : null}
       <span>${count(prompts, "prompt")}, memories given to ${rows.filter((row) => row.search?.kind === "prompt" && row.search.given).length || "none"}</span><code>${cut(key, 40)}</code></p>
-    <p class="meta">Beside each prompt: the memories that the agent was given with it, why, and what was left out.</p></header>
+    <p class="meta">Beside each prompt: the memories that the agent was given with it, each as one line with tags, id and date; why; and what was left out.</p></header>
     <${Reading} load=${load} what="the session" />
     ${rows.length ? null : html`<${Empty}><p>Nothing is kept of this session: its transcript was erased, or it ended before it was asked anything.</p></${Empty}>`}
     <ol class="turns">${rows.map((row, index) => html`<${Row} key=${row.search?.id || `turn ${index}`} row=${row} show=${setCard} isHere=${row.search?.number === here && here > 0} />`)}</ol>

@@ -44,7 +44,7 @@ function Told({ told, close }) {
   const { then, earlier, asThen, explanation } = told;
   return html`<div class="told" role="status"><button type="button" class="plain" aria-label="Close" onClick=${close}>×</button><p><b>${cut(told.words || told.content, 160)}</b>${told.words ? html` <span class="meta">as it was then</span>` : null}</p>
     <p>${then ? `At that time ${then}.` : ""}${earlier ? ` The session was given it ${where(earlier)}.` : ""}</p>
-    <p>${asThen ? "The same as then" : `Today it would be ${inWords(told)}`}${explanation ? (told.given ? ", because:" : ". How it fits:") : "."}
+    <p>${asThen ? "The same as then" : `Today it would be ${inWords(told)}`}${explanation ? (told.given ? ", because: " : ". How it fits: ") : "."}
       <${Relevance} value=${explanation?.relevance} />${explanation && !asThen ? html` <span class="meta">as it is today</span>` : null}</p><${Because} explanation=${explanation} /></div>`;
 }
 
