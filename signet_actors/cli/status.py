@@ -65,6 +65,7 @@ def status(invocation: Invocation, verbose: bool) -> None:
         return
     body: dict[str, Any] = answer.body
     body["access"] = _access(client)
+    body["verdict"] = _verdict(client)
     body["address"] = f"{'https' if client.address.secure else 'http'}://{body.get('host')}:{body.get('port')}"
     verbose = verbose or not on_terminal()
     if verbose:
@@ -97,6 +98,7 @@ def _print_sentence(invocation: Invocation, body: dict[str, Any]) -> None:
         facts = named
     print_fields(
         (
+            ("memory", body["verdict"]),
             ("address", body["address"]),
             ("workspace", body.get("agentsDir")),
             ("access", body["access"]),
@@ -115,6 +117,15 @@ def _access(client: DaemonClient) -> str | None:
         return ACCESS.get(str(client.get("/api/auth/whoami").body.get("mode")))
     except RequestRefused:
         return None
+
+
+def _verdict(client: DaemonClient) -> str | None:
+    """Return whether memory works, in a word and a sentence; None if the daemon does not tell."""
+    try:
+        told: dict[str, Any] = client.get("/api/diagnostics/findings").body.get("verdict") or {}
+    except RequestRefused:
+        return None
+    return f"{told['word']}. {told['sentence']}" if told.get("word") else None
 
 
 def _connected(invocation: Invocation) -> str:
@@ -137,6 +148,7 @@ def _print_processes(body: dict[str, Any], actors: list[dict[str, Any]]) -> None
     print_fields(
         (
             ("daemon", f"{state}, version {body.get('version')}, up {duration(body.get('uptime'))}"),
+            ("memory", body["verdict"]),
             ("address", body["address"]),
             ("workspace", body.get("agentsDir")),
             ("access", body["access"]),

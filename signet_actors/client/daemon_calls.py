@@ -11,6 +11,8 @@ from signet_actors.domain.jobs import JobState
 from signet_actors.features.analytics.api import PROMPTS as COUNT_PROMPTS
 from signet_actors.features.analytics.api import PromptsReply, PromptsRequest
 from signet_actors.features.conversation.api import CONVERSATION, ConversationReply, ConversationRequest
+from signet_actors.features.diagnostics.api import FINDINGS as FIND_DEFECTS
+from signet_actors.features.diagnostics.api import FindingsReply
 from signet_actors.features.reviews.api import (
     APPROVE,
     LIST_REVIEWS,
@@ -37,6 +39,7 @@ from signet_actors.operations.pipeline import GET_JOB, PIPELINE_STATUS, JobReply
 from signet_actors.operations.sessions import LIST as LIST_SESSIONS
 from signet_actors.operations.sessions import KeptSessionsReply, ListSessionsRequest
 from signet_actors.operations.status import STATUS, StatusReply
+from signet_actors.operations.transcripts import OwnAgent
 
 ENDED: Final = frozenset({JobState.COMPLETED.value, JobState.DEAD.value})
 FIRST_LOOK_S: Final = 0.1
@@ -146,6 +149,11 @@ def conversation(caller: Caller, session_key: str, *, after: int = 0, limit: int
     ``after``: the ``next`` of the page before.
     """
     return (yield from caller.call(CONVERSATION, ConversationRequest(after=after, limit=limit), key=session_key))
+
+
+def findings(caller: Caller) -> Exchange[FindingsReply]:
+    """Return whether memory works, and what is wrong, the worst first, each in a sentence."""
+    return (yield from caller.call(FIND_DEFECTS, OwnAgent()))
 
 
 def try_prompt(

@@ -85,6 +85,7 @@ class Methods:
     searches = method(daemon_calls.searches)
     prompts = method(daemon_calls.prompts)
     conversation = method(daemon_calls.conversation)
+    findings = method(daemon_calls.findings)
     try_prompt = method(daemon_calls.try_prompt)
     status = method(daemon_calls.status)
     health = method(daemon_calls.health)

@@ -101,6 +101,9 @@ def test_a_full_disk_refuses_writes_serves_reads_and_recovers_without_a_restart(
         health = daemon.api.get("/health").ok()
         assert (health["status"], "disk is full" in health["detail"]) == ("degraded", True)
         daemon.api.get("/health/ready").refused(503, code="storage_full", ready=False)
+        told = daemon.api.get("/api/diagnostics/findings").ok()
+        assert (told["verdict"]["level"], "disk is full" in told["verdict"]["sentence"]) == ("bad", True)
+        assert told["findings"][0]["text"] == "The disk is full: nothing is stored until there is room."
     assert set(writes.statuses) == {200, 507}
 
     filler.unlink()

@@ -85,6 +85,7 @@ def test_a_program_reads_what_was_asked_and_given_and_tries_a_prompt(client: Cli
     (said,) = client.conversation("s1", limit=1).rows
     assert said.search is not None
     assert (said.turn, said.search.id, said.search.memories[0].seems_used) == (None, row.id, False)
+    assert (client.findings().verdict.word, client.findings().findings) == ("Ready", [])
     assert [kept.key for kept in client.sessions(limit=1).sessions] == ["s1"]
     facets = client.facets(project="/srv/pumps", top=1)
     assert (facets.total, facets.types.distinct, len(facets.types.values)) == (2, 2, 1)

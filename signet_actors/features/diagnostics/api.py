@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -11,6 +11,7 @@ from signet_actors.operations.diagnostics import DiagnosticsReport
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import NoFields
+from signet_actors.operations.transcripts import OwnAgent
 from signet_actors.protocol.message import Answered, Request
 
 
@@ -55,6 +56,33 @@ class CountChanges(Request[Answered], frozen=True, tag="diagnostics.count_change
     now: str
 
 
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether memory works, in a word and a sentence.
+
+    ``level``: ok, a prompt came within a week; warn, none did; bad, something is down; none, no prompt has come yet, or
+    the caller may not know of it.
+    """
+
+    level: Literal["ok", "warn", "bad", "none"]
+    word: str
+    sentence: str
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is wrong, in a sentence. ``command``: what to do about it in a terminal; null if nothing helps."""
+
+    severity: Literal["bad", "warn"]
+    text: str
+    command: str | None
+
+
+class FindingsReply(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether memory works, and what is wrong, the worst first."""
+
+    verdict: Verdict
+    findings: list[Finding]
+
+
 REPORT: Final[Operation[NoFields, DiagnosticsReport]] = Operation(
     name="diagnostics.get",
     summary="Health of the daemon: queue, storage, index, model calls, changes",
@@ -66,6 +94,19 @@ REPORT: Final[Operation[NoFields, DiagnosticsReport]] = Operation(
     permission=Permission.DIAGNOSTICS,
     served_by="searcher",
     description="A part that could not be measured within a second is null and does not count.",
+)
+FINDINGS: Final[Operation[OwnAgent, FindingsReply]] = Operation(
+    name="diagnostics.findings",
+    summary="Whether memory works, and what is wrong, in sentences",
+    tag="Pipeline",
+    method="GET",
+    paths=("/api/diagnostics/findings",),
+    request=OwnAgent,
+    replies={200: FindingsReply, **PROBLEMS},
+    permission=Permission.DIAGNOSTICS,
+    served_by="searcher",
+    owner_parts="when the last prompt came, and what came of it",
+    description="A process that does not answer within a second is a finding.",
 )
 DOMAIN: Final[Operation[NoFields, dict[str, Any]]] = Operation(
     name="diagnostics.domain",
@@ -80,4 +121,4 @@ DOMAIN: Final[Operation[NoFields, dict[str, Any]]] = Operation(
     served_by="searcher",
     description="The domain's member of `GET /api/diagnostics`; 503 if it could not be measured.",
 )
-OPERATIONS: Final = (REPORT, DOMAIN)
+OPERATIONS: Final = (REPORT, FINDINGS, DOMAIN)

@@ -3,12 +3,10 @@ import { html, useState } from "./preact.js";
 import { api } from "./api.js";
 import { useLoad } from "./load.js";
 import { attempt, say } from "./notice.js";
-import { Command, Reading, Time } from "./parts.js";
-import { count, cut, sentence, size, span, verdict } from "./words.js";
+import { Command, Finding, Headline, Reading, Time } from "./parts.js";
+import { count, cut, sentence, size, span } from "./words.js";
 
 const STATE_MS = 5_000;
-// Why nothing is purged in the first hour, as it should be.
-const FIRST_CLOCK = "no sweep has seen this clock yet";
 const PLAN_MS = 30_000;
 
 // The button of each repair, and its request.
@@ -21,32 +19,10 @@ const REPAIRS = {
   "clean-orphans": ["Delete the vectors", () => api("repair.clean_orphans")],
 };
 
-// Returns what is wrong, the worst first: [severity, sentence, command].
-function findings({ status, pipeline, backups }) {
-  const found = [];
-  if (status.writer?.damage) found.push(["bad", status.writer.damage, "signet doctor"]);
-  if (status.writer?.storageFull) found.push(["bad", "the disk is full: nothing is stored until there is room", "signet doctor"]);
-  for (const actor of status.actors) {
-    if (actor.state !== "up") found.push(["bad", `the process ${actor.name} is ${actor.state}${actor.detail ? `: ${actor.detail}` : ""}`, `signet logs --actor ${actor.name}`]);
-  }
-  if (status.mutationsFrozen) found.push(["warn", "changes are frozen by memory.pipelineV2.mutationsFrozen", "signet config show"]);
-  if (status.retention?.suspendedReason && !status.retention.suspendedReason.startsWith(FIRST_CLOCK)) found.push(["warn", `old data is not purged: ${status.retention.suspendedReason}`, "signet doctor"]);
-  if (status.retention?.backupProblem) found.push(["bad", `the last backup failed: ${status.retention.backupProblem}`, "signet backup"]);
-  for (const text of status.retention?.scrubFindings || []) found.push(["bad", typeof text === "string" ? text : JSON.stringify(text), "signet doctor"]);
-  if (status.embedding?.available === false) found.push(["warn", "the model for meanings does not answer: memories are found by words only", "signet doctor"]);
-  for (const job of pipeline.dead.slice(0, 5)) found.push(["warn", `${count(job.count, "job")} of the kind ${job.kind} failed for good: ${job.cause}`, "signet repair requeue-dead"]);
-  for (const note of [...status.notes, ...pipeline.notes]) found.push(["warn", note, ""]);
-  if (backups && !backups.backups.length) found.push(["warn", "there is no backup yet", "signet backup"]);
-  return found;
-}
-
 export function Health() {
   const state = useLoad("state", async (signal) => {
-    const [status, pipeline, health, works, last] = await Promise.all([
-      api("status.get", {}, { signal }), api("pipeline.status", {}, { signal }), api("diagnostics.get", {}, { signal }),
-      api("health.get", {}, { signal }), api("searches.list", { kind: "prompt", limit: 1 }, { signal }),
-    ]);
-    return { status, pipeline, health, works, last: last.searches[0] };
+    const [status, pipeline, told] = await Promise.all([api("status.get", {}, { signal }), api("pipeline.status", {}, { signal }), api("diagnostics.findings", {}, { signal })]);
+    return { status, pipeline, ...told };
   }, { everyMs: STATE_MS });
   const plan = useLoad("plan", async (signal) => {
     const [repairs, backups, latency, prompts] = await Promise.all([
@@ -57,16 +33,14 @@ export function Health() {
   const { data } = state;
   const again = () => Promise.all([plan.reload(), state.reload()]);
   if (!data) return html`<${Reading} load=${state} what="the state of the daemon" rows=${6} />`;
-  const found = findings({ ...data, backups: plan.data?.backups });
   const repairs = plan.data?.repairs || [];
-  const [kind, word, told] = verdict(data.works, data.last);
-  const left = found.length + repairs.length;
+  const left = data.findings.length + repairs.length;
   return html`<div class="health">
     <${Reading} load=${state} what="the state of the daemon" />
-    <h2 class="headline"><span class=${kind}>${word}</span> <small>${told} ${left ? `${count(left, "thing")} to look at.` : "Nothing is to be done."}</small></h2>
+    <${Headline} verdict=${data.verdict}>${left ? `${count(left, "thing")} to look at.` : "Nothing is to be done."}</${Headline}>
     <ul class="findings">
-      ${found.map(([kind, text, command]) => html`<li key=${text} class=${`is-${kind}`}><p>${sentence(text)}</p>${command ? html`<${Command} text=${command} />` : null}</li>`)}
-      ${repairs.map((repair) => html`<${Repair} key=${repair.name} repair=${repair} score=${data.health.composite.score} again=${again} />`)}
+      ${data.findings.map((one) => html`<${Finding} key=${one.text} ...${one} />`)}
+      ${repairs.map((repair) => html`<${Repair} key=${repair.name} repair=${repair} again=${again} />`)}
     </ul>
     <${Reading} load=${plan} what="the repairs" />
     <div class="tiles"><${Processes} status=${data.status} /><${Queues} pipeline=${data.pipeline} /><${Cost} pipeline=${data.pipeline} />
@@ -74,16 +48,17 @@ export function Health() {
   </div>`;
 }
 
-function Repair({ repair, score, again }) {
+function Repair({ repair, again }) {
   const [running, setRunning] = useState(false);
   const [effect, setEffect] = useState("");
   const [title, work] = REPAIRS[repair.name] || [];
   const run = async () => {
     setRunning(true);
     await attempt(async () => {
+      const before = await api("diagnostics.get");
       const reply = await work();
       const after = await api("diagnostics.get");
-      const told = `${sentence(reply.message)} Health ${score.toFixed(2)} → ${after.composite.score.toFixed(2)}.`;
+      const told = `${sentence(reply.message)} Health ${before.composite.score.toFixed(2)} → ${after.composite.score.toFixed(2)}.`;
       setEffect(told);
       say(told);
       await again();

@@ -2,20 +2,20 @@
 import { html } from "./preact.js";
 import { api } from "./api.js";
 import { useLoad } from "./load.js";
-import { Command, Project, Reading, Time } from "./parts.js";
+import { Command, Finding, Headline, Project, Reading, Time } from "./parts.js";
 import { to } from "./route.js";
-import { SILENT_MS, count, cut, projectName, span, verdict } from "./words.js";
+import { count, cut, projectName } from "./words.js";
 
 const EVERY_MS = 5_000;
 const FEED = 14;
 const PROJECTS = 8;
 
 async function read(project, signal) {
-  const [day, { searches }, { harnesses }, reviews, pipeline, health] = await Promise.all([
-    api("analytics.prompts", { project }, { signal }), api("searches.list", { project, limit: FEED }, { signal }), api("harnesses.list", {}, { signal }),
-    api("reviews.list", { limit: 1 }, { signal }), api("pipeline.status", {}, { signal }), api("health.get", {}, { signal }),
+  const [day, { searches }, reviews, pipeline, told] = await Promise.all([
+    api("analytics.prompts", { project }, { signal }), api("searches.list", { project, limit: FEED }, { signal }),
+    api("reviews.list", { limit: 1 }, { signal }), api("pipeline.status", {}, { signal }), api("diagnostics.findings", {}, { signal }),
   ]);
-  return { day, searches, harnesses, reviews: reviews.total, pipeline, health };
+  return { day, searches, reviews: reviews.total, pipeline, ...told };
 }
 
 export function Today({ route }) {
@@ -23,24 +23,19 @@ export function Today({ route }) {
   const load = useLoad(`today ${project || ""} ${agent || ""}`, (signal) => read(project, signal), { everyMs: EVERY_MS });
   const { data } = load;
   if (!data) return html`<${Reading} load=${load} what="today" rows=${6} />`;
-  const [sign, word, sentence] = verdict(data.health, data.day.last, data.day.lastGiven);
   return html`<div class="today"><${Reading} load=${load} what="today" />
-    <h2 class="headline"><span class=${sign}>${word}</span> <small>${sentence}</small></h2>
-    <${Needs} data=${data} />
+    <${Headline} verdict=${data.verdict} />
+    <${Needs} reviews=${data.reviews} findings=${data.findings} />
     ${data.searches.length ? null : html`<ol class="first"><li>Connect a program: <${Command} text="signet setup" /></li><li>Remember something: <${Command} text='signet remember "The staging database listens on port 5433"' /></li>
       <li>Ask the program about it in a new session. This page shows what it was given.</li></ol>`}
     <div class="day"><${Day} day=${data.day} pipeline=${data.pipeline} /><${Feed} searches=${data.searches} /></div></div>`;
 }
 
-function Needs({ data }) {
-  const dead = data.pipeline.dead.reduce((sum, one) => sum + one.count, 0);
-  const silent = data.harnesses.filter((one) => one.lastSeen && Date.now() - Date.parse(one.lastSeen) > SILENT_MS);
-  const unheard = data.day.last ? data.harnesses.filter((one) => !one.lastSeen) : [];
-  if (!data.reviews && !dead && !silent.length && !unheard.length) return null;
-  return html`<ul class="needs" aria-label="Needs you">
-    ${data.reviews ? html`<li><a href=${to("review")}>${count(data.reviews, "proposal waits", "proposals wait")} for you</a></li>` : null}
-    ${dead ? html`<li><a href=${to("health")}>${count(dead, "job")} failed for good</a></li>` : null}
-    ${[...silent, ...unheard].map((one) => html`<li key=${one.id}>${cut(one.name, 30)} ${one.lastSeen ? html`was not heard for ${span((Date.now() - Date.parse(one.lastSeen)) / 1000)}` : "was not heard since the daemon started"}: <${Command} text=${`signet connect ${one.id} --check`} /></li>`)}</ul>`;
+function Needs({ reviews, findings }) {
+  if (!reviews && !findings.length) return null;
+  return html`<ul class="findings" aria-label="Needs you">
+    ${reviews ? html`<li class="is-warn"><a href=${to("review")}>${count(reviews, "proposal waits", "proposals wait")} for you</a></li>` : null}
+    ${findings.map((one) => html`<${Finding} key=${one.text} ...${one} />`)}</ul>`;
 }
 
 function Day({ day, pipeline }) {

@@ -63,15 +63,3 @@ export function fits(relevance) {
   if (relevance >= 0.8) return "most likely answers";
   return relevance >= 0.5 ? "likely answers" : "probably does not answer";
 }
-
-export const SILENT_MS = 7 * 86_400_000;
-
-// Whether memory works, as [class, sign and word, sentence]; the same on all screens. `last`: the last prompt, `lastGiven`: the
-// last one of those at hand that was given something.
-export function verdict(health, last, lastGiven) {
-  if (health.status !== "healthy") return ["is-bad", "▲ Not everything works", cut(health.detail || health.status, 160)];
-  if (!last) return ["", "○ Ready", "No prompt has come yet."];
-  const proof = lastGiven && lastGiven.id !== last.id ? ` Before it, ${ago(lastGiven.at)}, one was ${lastGiven.outcome}.` : "";
-  const sentence = `The last prompt came ${ago(last.at)} from ${cut(last.harness || "a program", 30)}: ${last.outcome}.${proof}`;
-  return Date.now() - Date.parse(last.at) > SILENT_MS ? ["is-warn", "◆ Silent", sentence] : ["is-ok", "● Working", sentence];
-}

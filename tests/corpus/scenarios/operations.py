@@ -152,6 +152,7 @@ STEPS = (
     get("verify the log of it", "/api/audit/verify", view=shape),
     get("the health", "/api/diagnostics", view=shape),
     get("the health of the queue", "/api/diagnostics/queue", view=shape),
+    get("what is wrong", "/api/diagnostics/findings"),
     get("the health of an unknown domain", "/api/diagnostics/weather"),
     get(
         "requests by route",

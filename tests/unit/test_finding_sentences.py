@@ -1,0 +1,89 @@
+"""Sentences about processes, backups and programs that are not heard; the daemon itself is in tests/system."""
+
+from __future__ import annotations
+
+import pytest
+
+from signet_actors.config.schema import BackupConfig, Config
+from signet_actors.domain.retention import FIRST_CLOCK
+from signet_actors.gateway.status import findings
+from signet_actors.gateway.status.findings import SILENT_MS, SeenHarness
+from signet_actors.operations.status import RetentionReport
+from signet_actors.protocol.control import STARTING, UP, ChildState
+
+NOW_MS = 1_767_225_600_000
+DAY_MS = 86_400_000
+
+
+def child(state: str, restarts: int = 0, detail: str = "") -> ChildState:
+    return ChildState("searcher-1", "searcher", state, 1, restarts, None, detail)
+
+
+def retention(**fields: str | None) -> RetentionReport:
+    known: dict[str, str | None] = {"suspended_reason": None, "last_backup_at": "2026-01-01T00:00:00.000Z"}
+    return RetentionReport(last_sweep_at=None, next_sweep_in_ms=0, last_counts={}, **(known | fields))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        (child(UP), []),
+        (child(STARTING), []),
+        (child(STARTING, 1), ["The process searcher-1 is starting."]),
+        (child("failed", 3, "exit code 70"), ["The process searcher-1 is failed: exit code 70."]),
+    ],
+)
+def test_a_process_is_a_finding_unless_it_is_up_or_starts_for_the_first_time(
+    state: ChildState, told: list[str]
+) -> None:
+    found = list(findings._of_processes([state]))
+    assert [one.text for one in found] == told
+    assert all((one.severity, one.command) == ("bad", "signet logs --actor searcher-1") for one in found)
+
+
+@pytest.mark.parametrize(
+    ("report", "age_ms", "every_ms", "told"),
+    [
+        (retention(), 9 * DAY_MS, DAY_MS, []),
+        (retention(last_backup_at=None), DAY_MS // 2, DAY_MS, []),
+        (retention(last_backup_at=None), DAY_MS // 2, 0, ["There is no backup yet."]),
+        (retention(last_backup_at=None), 2 * DAY_MS, DAY_MS, ["There is no backup yet."]),
+        (
+            retention(last_backup_at=None, backup_problem="the disk is full"),
+            2 * DAY_MS,
+            DAY_MS,
+            ["The last backup failed: the disk is full."],
+        ),
+        (retention(suspended_reason=f"{FIRST_CLOCK}: wait"), 0, DAY_MS, []),
+        (
+            retention(suspended_reason="the clock jumped"),
+            0,
+            DAY_MS,
+            ["Old data is not purged: the clock jumped."],
+        ),
+    ],
+)
+def test_a_missing_backup_is_a_finding_after_a_day(
+    report: RetentionReport, age_ms: int, every_ms: int, told: list[str]
+) -> None:
+    config = Config(backup=BackupConfig(interval_ms=every_ms))
+    assert [one.text for one in findings._of_retention(report, config, age_ms)] == told
+
+
+@pytest.mark.parametrize(
+    ("seen_ms", "has_prompts", "told"),
+    [
+        (NOW_MS - SILENT_MS, True, []),
+        (NOW_MS - SILENT_MS - 1, False, ["Codex was not heard for 7 d."]),
+        (NOW_MS - 90 * DAY_MS, True, ["Codex was not heard for 2 mo."]),
+        (None, False, []),
+        (None, True, ["Codex was not heard since the daemon started."]),
+    ],
+)
+def test_a_program_is_a_finding_if_it_was_not_heard_for_a_week(
+    seen_ms: int | None, has_prompts: bool, told: list[str]
+) -> None:
+    twice = [SeenHarness("codex", "Codex", seen_ms)] * 2
+    found = list(findings._of_harnesses(twice, NOW_MS, has_prompts=has_prompts))
+    assert [one.text for one in found] == told
+    assert all(one.command == "signet connect codex --check" for one in found)
