@@ -43,7 +43,7 @@ def test_a_search_answers_while_it_is_typed_and_says_why(visit: Visit) -> None:
     )
     visitor.press("Enter")
     why = visitor.page.locator(".why")
-    expect(why).to_contain_text("words of the search")
+    expect(why).to_contain_text("words that were asked for")
     assert "q=port" in visitor.page.url
     assert not any("staging" in request for request in visitor.requests), "no question is part of an address"
 

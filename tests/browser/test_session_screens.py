@@ -221,7 +221,7 @@ def test_the_story_of_a_memory_names_the_sessions_that_it_was_given_to(visit: Vi
     visitor = visit(f"#/memory/{memory}")
     story = visitor.page.locator(".story")
     expect(story).to_contain_text("Rated +0.8")
-    expect(story).to_contain_text("Remembered by")
+    expect(story).to_contain_text("Remembered ·")
     expect(story.locator("li").filter(has_text="Given to a session")).to_contain_text("claude-code")
     story.get_by_role("link", name="claude-code").first.press("Enter")
     expect(visitor.page.get_by_role("heading", name=question)).to_be_visible()

@@ -27,7 +27,7 @@ EXPLANATION: dict[str, Any] = {
     "coverage": 0.71,
     "standing": 2.34,
     "relevance": 0.93,
-    "because": ["It has 2 of 3 words of the search: port, heron."],
+    "because": ["It has 2 of 3 words that were asked for: port, heron."],
 }
 ROW: dict[str, Any] = {"id": ID, "content": "heron listens\non port 7420", "score": 0.85, "explanation": EXPLANATION}
 
@@ -47,7 +47,7 @@ def test_each_result_is_printed_with_the_way_of_its_score(
     assert result.stdout.splitlines() == [
         "1. heron listens on port 7420",
         f"   {ID}",
-        "   It has 2 of 3 words of the search: port, heron.",
+        "   It has 2 of 3 words that were asked for: port, heron.",
         "   found by: keyword (rank 3, BM25 5.12), vector (not among its best, cosine 0.613)",
         "   score: 0.800 by words and meaning +0.150 subject -0.100 question = 0.850",
         "   relevance: 0.930: 71% of the words by weight, +2.3 spreads from unrelated memories",
@@ -70,7 +70,9 @@ def test_on_a_pipe_the_rows_of_the_results_are_not_mixed_with_the_sentence_on_a_
     answer(daemon, [ROW], explained={"id": ID, "outcome": "returned", "why": "it is there", "explanation": EXPLANATION})
     result = signet("recall", "q", "--explain-id", ID)
     assert [len(row.split("\t")) for row in result.stdout.splitlines()] == [6]
-    assert f"{ID}: it is there\n   It has 2 of 3 words of the search: port, heron.\n   found by: " in result.stderr
+    assert (
+        f"{ID}: it is there\n   It has 2 of 3 words that were asked for: port, heron.\n   found by: " in result.stderr
+    )
 
 
 def test_terms_of_a_query_do_not_control_the_terminal(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:

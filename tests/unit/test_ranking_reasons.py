@@ -30,20 +30,18 @@ def because(**changes: Any) -> list[str]:
 
 def test_the_words_that_a_memory_has_and_lacks_are_named() -> None:
     assert because(terms=["port", "heron"], missing_terms=["production"], similar_terms=["product"]) == [
-        "It has 2 of 3 words of the search: port, heron.",
+        "It has 2 of 3 words that were asked for: port, heron.",
         "It lacks production.",
         "It has words that resemble a missing one: product.",
     ]
-    assert because(terms=["port"]) == ["It has 1 of 1 word of the search: port."]
-    assert because(missing_terms=["port"]) == ["It has none of the words of the search."]
-    assert because(terms=["x" * 50]) == [f"It has 1 of 1 word of the search: {'x' * 40}…."]
+    assert because(terms=["port"]) == ["It has 1 of 1 word that was asked for: port."]
+    assert because(missing_terms=["port"]) == ["It has none of the words that were asked for."]
+    assert because(terms=["x" * 50]) == [f"It has 1 of 1 word that was asked for: {'x' * 40}…."]
 
 
 @pytest.mark.parametrize(("cosine", "said"), [(0.5, "close to"), (0.25, "related to"), (0.2, "far from")])
 def test_how_near_the_meaning_is_is_told(cosine: float, said: str) -> None:
-    assert because(legs=[LegScore("vector", None, cosine)]) == [
-        f"Its meaning is {said} that of the search ({cosine:.2f})."
-    ]
+    assert because(legs=[LegScore("vector", None, cosine)]) == [f"Its meaning is {said} what was asked ({cosine:.2f})."]
 
 
 def test_a_hint_counts_only_if_the_search_found_the_memory_by_it() -> None:
@@ -53,7 +51,7 @@ def test_a_hint_counts_only_if_the_search_found_the_memory_by_it() -> None:
 
 def test_the_path_through_the_knowledge_graph_is_told() -> None:
     assert because(path=["Billing", "depends_on", "Postgres"]) == [
-        "The search names what it is about: Billing > depends_on > Postgres."
+        "What was asked names what it is about: Billing > depends_on > Postgres."
     ]
 
 
@@ -65,8 +63,17 @@ def test_a_stage_is_a_reason_if_it_moved_the_score_enough_and_in_the_way_that_it
         Move("scale", -0.2),
         Move("new", 1.0),
     ]
-    assert because(moves=moves) == ["It is about the subject of the search.", "It asks something itself."]
+    assert because(moves=moves) == ["It is about the subject of what was asked.", "It asks something itself."]
     assert because(moves=[Move("rerank", -0.1)]) == ["Its meaning put it lower."]
+
+
+def test_what_was_said_beside_it_is_no_reason_for_a_memory_that_itself_does_not_fit() -> None:
+    moves = [Move("neighbours", 0.15), Move("episode", 0.3), Move("exact_match", 0.1)]
+    beside = ["What was said right before or after it fits, too."]
+    beside.append("Other things that were said in the same conversation fit, too.")
+    exact = "It has the exact name that was asked for."
+    assert because(moves=moves, relevance=0.5) == [*beside, exact]
+    assert because(moves=moves, relevance=0.49) == [exact]
 
 
 @pytest.mark.parametrize(

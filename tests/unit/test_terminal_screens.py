@@ -98,9 +98,9 @@ def explained(daemon: ScriptedDaemon, count: int) -> None:
         "coverage": 0.66,
         "standing": 2.1,
         "because": [
-            "It has 2 of 3 words of the search: vim, キー.",
+            "It has 2 of 3 words that were asked for: vim, キー.",
             "It lacks shortcut.",
-            "What was said beside it matches.",
+            "What was said right before or after it fits, too.",
         ],
     }
     rows = [{**row, "explanation": explanation} for row in memories(count)]

@@ -16,26 +16,30 @@ LEAST_POINTS: Final = 0.01
 """A stage that moved a score by less is no reason."""
 CLOSE: Final = ((0.5, "close to"), (0.25, "related to"))
 """From which cosine on a meaning is said to be so."""
+LIKELY: Final = 0.5
+"""The relevance from which a memory likely answers."""
 _WORD_CHARS: Final = 40
 _STAGES: Final[dict[str, tuple[str, str]]] = {
-    "subject": ("It is about the subject of the search.", ""),
+    "subject": ("It is about the subject of what was asked.", ""),
     "question": ("", "It asks something itself."),
-    "time": ("It tells a time, which the search asks for.", ""),
-    "number": ("It has a number, which the search asks for.", ""),
-    "date": ("Its date is near the one that the search names.", ""),
-    "neighbours": ("What was said beside it matches.", ""),
-    "answer": ("It follows a question that matches.", ""),
-    "episode": ("It was said in a conversation that matches.", ""),
+    "time": ("It tells a time, which was asked for.", ""),
+    "number": ("It has a number, which was asked for.", ""),
+    "date": ("Its date is near the one that was asked for.", ""),
+    "neighbours": ("What was said right before or after it fits, too.", ""),
+    "answer": ("It follows a question that fits.", ""),
+    "episode": ("Other things that were said in the same conversation fit, too.", ""),
     "traversal": ("The knowledge graph leads to it.", ""),
-    "gravity": ("", "It shares no word with the search."),
+    "gravity": ("", "It shares no word with what was asked."),
     "hub": ("", "It is about something that very many memories are about."),
     "resolution": ("It decides something, or names a date.", ""),
-    "outside_window": ("", "It is outside the time that the search names."),
+    "outside_window": ("", "It is outside the time that was asked for."),
     "rerank": ("Its meaning put it higher.", "Its meaning put it lower."),
     "newest_first": ("It is newer than what says the same.", ""),
-    "exact_match": ("It has the exact name that the search has.", ""),
+    "exact_match": ("It has the exact name that was asked for.", ""),
 }
 """What a stage says that raised a score, and that lowered it. The others only make scores comparable."""
+_BESIDE: Final = frozenset({"neighbours", "answer", "episode"})
+"""Stages that raise what was said beside something that fits; no reason for a memory that itself fits too little."""
 OUTCOMES: Final[dict[str, str]] = {
     "returned": "it is among the results, at rank {rank}",
     "beyond_limit": "it is at rank {rank}, beyond the limit of {threshold:g}",
@@ -55,22 +59,25 @@ def with_reasons(explanation: Explanation) -> Explanation:
     said = []
     if held:
         words = len(held) + len(missing)
-        said.append(f"It has {len(held)} of {words} word{'s'[: words != 1]} of the search: {_listed(held)}.")
+        said.append(
+            f"It has {len(held)} of {words} word{' that was' if words == 1 else 's that were'} asked for: {_listed(held)}."
+        )
         if missing:
             said.append(f"It lacks {_listed(missing)}.")
     elif missing:
-        said.append("It has none of the words of the search.")
+        said.append("It has none of the words that were asked for.")
     if explanation.similar_terms:
         said.append(f"It has words that resemble a missing one: {_listed(explanation.similar_terms)}.")
     for leg in explanation.legs:
         if leg.leg == "vector":
             near = next((word for least, word in CLOSE if leg.score >= least), "far from")
-            said.append(f"Its meaning is {near} that of the search ({leg.score:.2f}).")
+            said.append(f"Its meaning is {near} what was asked ({leg.score:.2f}).")
         if leg.leg == "hint" and leg.rank is not None:
             said.append("It was stored with a hint of such a question.")
     if explanation.path:
-        said.append(f"The search names what it is about: {' > '.join(map(_cut, explanation.path))}.")
-    moves = [move for move in explanation.moves if abs(move.points) >= LEAST_POINTS]
+        said.append(f"What was asked names what it is about: {' > '.join(map(_cut, explanation.path))}.")
+    silent = _BESIDE if explanation.relevance < LIKELY else ()
+    moves = [move for move in explanation.moves if abs(move.points) >= LEAST_POINTS and move.stage not in silent]
     said += [_STAGES.get(move.stage, ("", ""))[move.points < 0] for move in moves]
     return msgspec.structs.replace(explanation, because=list(filter(None, said)))
 

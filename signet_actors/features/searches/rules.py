@@ -54,8 +54,6 @@ SKIPPED: Final[dict[str, str]] = {
     "disabled": "it is switched off in the settings",
 }
 """Why a hook did nothing, as a person reads it; others are their own words."""
-LIKELY: Final = 0.5
-"""The relevance from which a memory likely answers."""
 GIVEN: Final[frozenset[str]] = frozenset({*WHOLE, "cut", "fact"})
 HEAD_CHARS: Final = 300
 """Of what was asked; the rest is not kept."""

@@ -19,13 +19,13 @@ import { apply, choose, setting, useSetting } from "./settings-store.js";
 import { Today } from "./today.js";
 import { cut, projectName } from "./words.js";
 
-// In the order of the navigation; a screen without a title has no entry there.
+// In the order of the navigation; a screen without a title has no entry there, but is part of another one.
 const SCREENS = [
   { name: "today", title: "Today", key: "t", view: Today },
   { name: "memories", title: "Memories", key: "m", view: Memories },
-  { name: "memory", view: MemoryScreen },
+  { name: "memory", of: "memories", view: MemoryScreen },
   { name: "sessions", title: "Sessions", key: "s", view: Sessions },
-  { name: "session", view: SessionScreen },
+  { name: "session", of: "sessions", view: SessionScreen },
   { name: "map", title: "Map", key: "p", view: MapScreen },
   { name: "review", title: "Review", key: "r", view: Review },
   { name: "health", title: "Health", key: "h", view: Health },
@@ -113,7 +113,8 @@ function App() {
   return html`<a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), document.getElementById("main").focus())}>Skip to the content</a>
     <header class="top">
       <a class="brand" href=${to(titled[0].name)}>Signet</a>
-      <nav aria-label="Screens">${titled.map((one) => html`<a href=${to(one.name)} aria-current=${one === screen ? "page" : undefined}>${one.title}</a>`)}</nav>
+      <nav aria-label="Screens">${titled.map((one) => html`<a href=${to(one.name)} aria-current=${one === screen ? "page" : one.name === screen?.of ? "true" : undefined}>${one.title}</a>`)}</nav>
+      <button class="plain" onClick=${searchMemories}>Search <kbd>/</kbd></button>
       <${Scope} params=${route.params} />
       <${State} />
       <button class="plain" aria-label="Keys and settings of this page" onClick=${() => setAsked("help")}>?</button>

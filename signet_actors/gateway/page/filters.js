@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { useLoad } from "./load.js";
 import { TYPES } from "./parts.js";
 import { setParams } from "./route.js";
-import { cut } from "./words.js";
+import { cut, whoOf } from "./words.js";
 
 const NAMES = ["type", "tags", "who", "pinned", "since", "deleted"];
 const TAGS_SHOWN = 12;
@@ -36,7 +36,7 @@ export function Filters({ params, at }) {
     ${isOpen ? html`<div class="more-filters">
       <div role="group" aria-label="Tags">${[...tags].filter(([name]) => name).slice(0, TAGS_SHOWN).map(([name, found]) => chip("tags", name, found, "tag"))}</div>
       <label>Said by<select value=${who || ""} onChange=${(event) => set({ who: event.target.value })}><option value="">anybody</option>
-        ${[...new Set([...authors.keys(), who])].filter(Boolean).map((name) => html`<option value=${name}>${cut(name, 40)} ${authors.get(name) ?? ""}</option>`)}</select></label>
+        ${[...new Set([...authors.keys(), who])].filter(Boolean).map((name) => html`<option value=${name}>${cut(whoOf({ who: name }) || "nobody named", 40)} ${authors.get(name) ?? ""}</option>`)}</select></label>
       <label>Since<input type="date" value=${since || ""} onChange=${(event) => set({ since: event.target.value })} /></label>
     </div>` : more.map((name) => html`<button class="chip" aria-pressed="true" onClick=${() => set({ [name]: "" })}
       aria-label=${`Drop the filter ${name}`}>${name}: ${cut(params[name], 30)} ×</button>`)}

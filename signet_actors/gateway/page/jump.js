@@ -5,7 +5,7 @@ import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
 import { useModal } from "./parts.js";
 import { go, to } from "./route.js";
-import { cut, isId, shortId } from "./words.js";
+import { cut, isId } from "./words.js";
 
 export function Jump({ screens, close }) {
   const [text, setText] = useState("");
@@ -14,7 +14,7 @@ export function Jump({ screens, close }) {
   const load = useLoad(wanted, async (signal) => (isId(wanted) ? api("memories.find_by_prefix", { prefix: wanted, limit: 6 }, { signal }) : null), { delayMs: 120 });
   const found = [
     ...screens.filter((one) => one.title.toLowerCase().startsWith(wanted)).map((one) => [to(one.name), one.title]),
-    ...(load.isCurrent && load.data ? load.data.memories.map((row) => [to(["memory", row.id]), `${cut(row.content, 60)} ${shortId(row.id)}`]) : []),
+    ...(load.isCurrent && load.data ? load.data.memories.map((row) => [to(["memory", row.id]), cut(row.content, 80)]) : []),
     ...(wanted && !isId(wanted) ? [[to("memories", { q: text.trim() }), `Search memories for “${cut(text.trim(), 60)}”`]] : []),
   ];
   const follow = (event, [address] = []) => {

@@ -90,7 +90,7 @@ export function Memories({ route }) {
     "/": ["search", () => box.current?.select()],
     ArrowDown: ["", () => lines.move(1)],
     ArrowUp: ["", () => lines.move(-1)],
-    v: ["show what probably does not answer", () => folded && setShowsWeak(true)],
+    v: ["show or hide what probably does not answer", () => setShowsWeak(!showsWeak)],
     ...lines.keys,
     ...lines.changes,
   });
@@ -108,7 +108,7 @@ export function Memories({ route }) {
       <${Reading} load=${load} what="memories" rows=${6} />
       ${isStale ? html`<button class="fresh" onClick=${load.reload}>Something was stored meanwhile. Show it</button>` : null}
       <ul class="lines">${rows.map((row, index) => lines.line(row, index, row.recoverable_until && html`<span>recoverable until ${day(row.recoverable_until)}</span>`))}</ul>
-      ${folded ? html`<button class="more" onClick=${() => setShowsWeak(true)}>${folded} more that probably ${folded === 1 ? "does" : "do"} not answer: show <kbd>v</kbd></button>` : null}
+      ${folded || showsWeak ? html`<button class="more" onClick=${() => setShowsWeak(!showsWeak)}>${showsWeak ? "Hide what probably does not answer" : `${folded} more that probably ${folded === 1 ? "does" : "do"} not answer: show`} <kbd>v</kbd></button>` : null}
       ${load.data && (!params.q || forgotten) && rows.length < load.data.total ? html`<button class="more" onClick=${() => setMost(most + PAGE)}>Show more of ${count(load.data.total, "memory", "memories")}</button>` : null}
       ${load.data && load.isCurrent && !rows.length ? html`<${Nothing} params=${params} all=${load.data.all} done=${lines.done} />` : null}
     </section>

@@ -7,7 +7,7 @@ import { useLoad } from "./load.js";
 import { say } from "./notice.js";
 import { Because, Command, Diff, MemoryLine, Project, Reading, Relevance, TYPES, Time, Type, useAppeared, useFocus } from "./parts.js";
 import { setParams, to } from "./route.js";
-import { count, cut, sentence, shortId, tagsOf, visible, whoOf } from "./words.js";
+import { count, cut, sentence, tagsOf, visible, whoOf } from "./words.js";
 
 const EVENTS = 200;
 
@@ -50,8 +50,8 @@ export function MemoryDetail({ id, query, filters, isScreen, onChange, onClose }
   });
   if (!memory) return html`<aside class="detail" aria-label="Memory"><${Reading} load=${load} what="the memory" rows=${4} /></aside>`;
   return html`<aside class="detail" aria-label="Memory">
-    <header><h2 ref=${heading} tabIndex="-1">${gone ? "Forgotten memory" : "Memory"} <code>${shortId(memory.id)}</code></h2>
-      ${onClose ? html`<a href=${to(["memory", memory.id])}>Whole page</a><button class="plain" aria-label="Close" onClick=${onClose}>×</button>` : null}</header>
+    <header><h2 ref=${heading} tabIndex="-1">${gone ? "Forgotten memory" : "Memory"}</h2>
+      ${onClose ? html`<a href=${to(["memory", memory.id])}>Whole page</a><button class="plain" aria-label="Close" onClick=${onClose}>×</button>` : html`<a href=${to("memories")}>All memories</a>`}</header>
     <${Reading} load=${load} what="the memory" />
     ${editing ? html`<${Editor} memory=${memory} close=${() => setEditing(false)} done=${done} />` : html`<p class=${`text ${gone ? "is-gone" : ""}`}>${visible(memory.content)}</p>
       <div class="actions">${gone
@@ -60,7 +60,7 @@ export function MemoryDetail({ id, query, filters, isScreen, onChange, onClose }
           <button onClick=${() => pin(rows, done)}>${memory.pinned ? "Unpin" : "Pin"} <kbd>p</kbd></button>
           <button onClick=${() => forget(rows, done)}>Forget <kbd>f</kbd></button>`}
       <button class="plain" onClick=${() => copyLink(id)}>Copy link</button></div>`}
-    <${Facts} memory=${memory} gone=${gone} done=${done} />
+    <${Facts} memory=${memory} story=${load.data.story} gone=${gone} done=${done} />
     ${query && !gone ? html`<${Why} query=${query} explained=${load.data.explained} />` : null}
     ${memory.parts?.length > 1 ? html`<details><summary>The whole text, of ${memory.parts.length} parts</summary>
       ${memory.parts.map((part) => html`<p class="text">${visible(part.content ?? "…")}</p>`)}</details>` : null}
@@ -76,7 +76,8 @@ function copyLink(id) {
   return navigator.clipboard.writeText(address).then(() => say("The link is copied."), () => say(address));
 }
 
-function Facts({ memory, gone, done }) {
+function Facts({ memory, story, gone, done }) {
+  const given = new Set(story.filter((one) => one.event === "given").map((one) => one.details.sessionKey)).size;
   const setTags = (event) => {
     const tags = event.target.value.split(",").map((one) => one.trim()).filter(Boolean);
     if (tags.join() !== tagsOf(memory.tags).join()) tag([memory], tags, done, { instead: true });
@@ -98,7 +99,7 @@ function Facts({ memory, gone, done }) {
       title="Enter moves it" onKeyDown=${moveOnEnter} onBlur=${put(memory.project)} />`}</dd>
     <dt>Said by</dt><dd>${cut(whoOf(memory) || "nobody named", 80)}</dd>
     <dt>Remembered</dt><dd><${Time} at=${memory.created_at} /></dd>
-    <dt>Searches</dt><dd>${memory.access_count ? html`found ${count(memory.access_count, "time")} by agents, last <${Time} at=${memory.last_accessed} />` : "no agent has searched for it yet"}</dd>
+    <dt>Used</dt><dd>${given ? `given to ${count(given, "session")}, ` : ""}${memory.access_count ? html`found ${count(memory.access_count, "time")} by agents, last <${Time} at=${memory.last_accessed} />` : given ? "not searched for yet" : "not yet"}</dd>
     <dt>Id</dt><dd><code>${memory.id}</code></dd>
     ${memory.session_id ? html`<dt>Session</dt><dd><a href=${to(["session", memory.session_id])}><code>${cut(memory.session_id, 60)}</code></a></dd>` : null}
     ${memory.source_path ? html`<dt>File</dt><dd><code>${cut(memory.source_path, 120)}</code></dd>` : null}
@@ -133,7 +134,7 @@ function told({ source, event, details, change }) {
 function Event({ event }) {
   const { timestamp, details, change } = event;
   const key = details.sessionKey || details.sessionId;
-  return html`<li><p><b>${told(event)}</b>${details.changedBy === "dashboard" ? " on the page" : details.changedBy ? ` by ${cut(details.changedBy, 40)}` : ""}${details.reason && details.reason !== REASON ? html` · ${cut(details.reason, 160)}` : null} · <${Time} at=${timestamp} /></p>
+  return html`<li><p><b>${told(event)}</b>${details.changedBy === "dashboard" ? " on the page" : details.changedBy && details.changedBy !== "daemon" ? ` by ${cut(details.changedBy, 40)}` : ""}${details.reason && details.reason !== REASON ? html` · ${cut(details.reason, 160)}` : null} · <${Time} at=${timestamp} /></p>
     ${change?.oldContent && change.newContent && change.oldContent !== change.newContent ? html`<${Diff} before=${change.oldContent} after=${change.newContent} />` : null}
     ${details.error ? html`<p class="meta">${cut(details.error, 200)}</p>` : null}
     ${key ? html`<p class="meta"><a href=${to(["session", key])}>${cut(details.harness || "the session", 30)}</a>${details.project ? html`<${Project} project=${details.project} />` : null}</p>` : null}</li>`;

@@ -52,8 +52,8 @@ export function Review() {
   const [at, setAt] = useState(0);
   const [editing, setEditing] = useState(false);
   const load = useLoad("reviews", async (signal) => {
-    const [pending, runs] = await Promise.all([api("reviews.list", { limit: 200 }, { signal }), api("runs.list", { limit: 10 }, { signal })]);
-    return { ...pending, runs: runs.runs };
+    const [pending, runs, pipeline] = await Promise.all([api("reviews.list", { limit: 200 }, { signal }), api("runs.list", { limit: 10 }, { signal }), api("pipeline.status", {}, { signal })]);
+    return { ...pending, runs: runs.runs, mode: pipeline.mode };
   });
   const items = (load.data?.items || []).filter((item) => !decided.has(item.id));
   const index = Math.min(at, Math.max(0, items.length - 1));
@@ -78,8 +78,8 @@ export function Review() {
     <${Reading} load=${load} what="proposals" rows=${4} />
     ${item ? html`<${Proposal} key=${item.id} item=${item} place=${`${index + 1} of ${items.length}`} editing=${editing}
         approve=${(content) => decide(true, content)} reject=${() => decide(false)} edit=${() => setEditing(true)} skip=${() => setAt((index + 1) % items.length)} />`
-      : load.data ? html`<${Empty}><h2>Nothing waits for you</h2><p>Here are proposals of the pipeline that need a person: for example what would replace a pinned memory, or contradicts one.</p>
-        <p>Is a model configured? <${Command} text="signet providers" /></p></${Empty}>` : null}
+      : load.data ? html`<${Empty}><h2>Nothing waits for you</h2><p>A language model can propose changes of memories. Those that need a person come here: for example what would replace a pinned memory, or contradicts one.</p>
+        <p>${load.data.mode === "disabled" ? "No model is set up, so nothing is proposed:" : "These models make proposals:"} <${Command} text="signet providers" /></p></${Empty}>` : null}
     ${load.data?.runs.length ? html`<${Runs} runs=${load.data.runs} done=${load.reload} />` : null}
   </div>`;
 }

@@ -51,13 +51,13 @@ export function Settings() {
         <div class="actions"><button class="primary" disabled=${!isChanged || !reply?.valid || !checked.isCurrent} onClick=${ask}>Compare and store <kbd>Ctrl+Enter</kbd></button>
           ${isChanged ? html`<button class="plain" onClick=${() => setText(stored)}>Drop the changes</button>` : null}</div>`}
     </section>
-    <section><h2>What it sets</h2>
+    <section><h2>Other than the defaults</h2>
       ${reply?.keys.length ? html`<dl class="set-keys">${reply.keys.map((one) => html`<div key=${one.key}><dt><code>${one.key}</code></dt>
         <dd><code>${cut(JSON.stringify(one.value), 200)}</code> <span class="meta">default ${cut(JSON.stringify(one.default), 80)}; ${cut(one.values, 160)}</span><p>${cut(one.meaning, 400)}</p></dd></div>`)}</dl>`
-        : html`<p class="meta">${reply?.valid ? "Nothing: every key has its default." : ""}</p>`}
+        : html`<p class="meta">${reply?.valid ? "Nothing, neither by this file nor by the environment of the daemon." : ""}</p>`}
       <h2>Agents' programs</h2>
       ${load.data.harnesses.length ? html`<ul>${load.data.harnesses.map((one) => html`<li key=${one.id}>${cut(one.name, 60)} <span class="meta">${one.lastSeen ? html`<span>last heard <${Time} at=${one.lastSeen} /></span>` : html`<span>not heard since the daemon started</span>`}</span></li>`)}</ul>`
-        : html`<p class="meta">None was connected with this command: <${Command} text="signet setup" /></p>`}
+        : html`<p class="meta">This command connects programs that are on this machine: <${Command} text="signet setup" /></p>`}
       <p class="meta">Models and where they run: <${Command} text="signet providers" /></p>
     </section>
   </div>`;

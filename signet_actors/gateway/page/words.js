@@ -41,9 +41,6 @@ export const exact = (iso) => (Number.isNaN(Date.parse(iso)) ? visible(iso) : ne
 export const day = (iso) => new Date(iso).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 export const moment = (iso) => new Date(iso).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 
-// Ids begin with the time, so that neighbours begin alike: the end tells them apart.
-export const shortId = (id) => `…${id.slice(-8)}`;
-
 export function size(bytes) {
   const [unit, each] = bytes >= 1e9 ? ["GB", 1e9] : bytes >= 1e6 ? ["MB", 1e6] : ["kB", 1e3];
   return `${(bytes / each).toFixed(bytes >= 1e7 ? 0 : 1)} ${unit}`;
