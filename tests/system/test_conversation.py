@@ -174,7 +174,7 @@ def test_what_was_erased_stays_erased(daemon: LiveDaemon) -> None:
     assert (row["turn"], row["search"]["prompt"], row["search"]["id"]) == (None, None, before["search"]["id"])
     assert "armadillowolf" not in str(row)
     body = {"sessionKey": "s-1", "dryRun": True, "asOf": row["search"]["id"]}
-    assert agent.post(HOOK, body).refused(404)["error"] == "The words of this prompt were erased"
+    assert agent.post(HOOK, body).refused(404)["error"] == "The words of this prompt were erased, or not kept"
     result = signet(
         daemon, "why", "s-1", "1", "--memory", row["search"]["memories"][0]["id"], "--agent", "grete", exit_code=1
     )

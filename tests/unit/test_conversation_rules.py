@@ -43,6 +43,7 @@ def test_the_beginning_that_is_kept_of_a_prompt_is_found_in_its_turn() -> None:
     words = "  On which\n\n port\tdoes the staging database listen, and since when, and why?  " * 20
     assert head_of(head(words)) == head_of(words[:600])
     assert len(head(words) or "") > HEAD_CHARS // 2
+    assert head_of(" " * 500 + words) == head_of(words), "also behind much white space"
 
 
 @pytest.mark.parametrize("turn", ["a" * ALIKE_CHARS, "b" * ALIKE_CHARS])

@@ -35,8 +35,9 @@ class Sought(NamedTuple):
 
 
 def head_of(text: str | None) -> str:
-    """Return by what a prompt and its turn are known."""
-    return collapsed(text or "")[:ALIKE_CHARS]
+    """Return by what a prompt and its turn are known. Mostly its first characters suffice, which takes less time."""
+    found = collapsed((text or "")[: 2 * ALIKE_CHARS])[:ALIKE_CHARS]
+    return found if len(found) == ALIKE_CHARS else collapsed(text or "")[:ALIKE_CHARS]
 
 
 def is_whole(kept: str) -> bool:

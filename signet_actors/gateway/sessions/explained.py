@@ -53,7 +53,7 @@ async def recorded(call: Call[UserPromptRequest], search_id: str) -> tuple[UserP
     if not kept.found:
         raise NotFound("asOf names no prompt of this session")
     if kept.text is None:
-        raise NotFound("The words of this prompt were erased")
+        raise NotFound("The words of this prompt were erased, or not kept")
     request = msgspec.structs.replace(
         request,
         harness=request.harness or kept.harness or "",
