@@ -59,9 +59,8 @@ def with_reasons(explanation: Explanation) -> Explanation:
     said = []
     if held:
         words = len(held) + len(missing)
-        said.append(
-            f"It has {len(held)} of {words} word{' that was' if words == 1 else 's that were'} asked for: {_listed(held)}."
-        )
+        asked = "word that was" if words == 1 else "words that were"
+        said.append(f"It has {len(held)} of {words} {asked} asked for: {_listed(held)}.")
         if missing:
             said.append(f"It lacks {_listed(missing)}.")
     elif missing:

@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from signet_actors.domain.ranking.reasons import LIKELY
 from signet_actors.domain.session_keys import CHECK_PREFIX
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import InvalidRequest
 from signet_actors.features.searches import api
-from signet_actors.features.searches.rules import GIVEN, LIKELY, WHOLE, WORDS, outcome_of
+from signet_actors.features.searches.rules import GIVEN, WHOLE, WORDS, outcome_of
 from signet_actors.operations.hooks import SearchMemory
 from signet_actors.operations.sessions import KeptSession, KeptSessionsReply
 from signet_actors.protocol.memories import ReadScope
