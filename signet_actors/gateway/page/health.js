@@ -3,7 +3,7 @@ import { html, useState } from "./preact.js";
 import { api } from "./api.js";
 import { useLoad } from "./load.js";
 import { attempt, say } from "./notice.js";
-import { Command, Finding, Headline, Reading, Time } from "./parts.js";
+import { Command, Findings, Headline, Reading, Time } from "./parts.js";
 import { count, cut, sentence, size, span } from "./words.js";
 
 const STATE_MS = 5_000;
@@ -20,37 +20,29 @@ const REPAIRS = {
 };
 
 export function Health() {
-  const state = useLoad("state", async (signal) => {
-    const [status, pipeline, told] = await Promise.all([api("status.get", {}, { signal }), api("pipeline.status", {}, { signal }), api("diagnostics.findings", {}, { signal })]);
-    return { status, pipeline, ...told };
-  }, { everyMs: STATE_MS });
-  const plan = useLoad("plan", async (signal) => {
-    const [repairs, backups, latency, prompts] = await Promise.all([
-      api("repair.plan", {}, { signal }), api("backup.list", {}, { signal }), api("analytics.latency", {}, { signal }), api("analytics.prompts", { hours: 1 }, { signal }),
-    ]);
-    return { repairs: repairs.repairs, backups, latency: { ...latency, prompts: prompts.ms } };
-  }, { everyMs: PLAN_MS });
-  const { data } = state;
+  const state = useLoad("state", (signal) => Promise.all([
+    api("status.get", {}, { signal }), api("pipeline.status", {}, { signal }), api("diagnostics.findings", {}, { signal }),
+  ]), { everyMs: STATE_MS });
+  const plan = useLoad("plan", (signal) => Promise.all([
+    api("repair.plan", {}, { signal }), api("backup.list", {}, { signal }), api("analytics.latency", {}, { signal }), api("analytics.prompts", { hours: 1 }, { signal }),
+  ]), { everyMs: PLAN_MS });
+  if (!state.data) return html`<${Reading} load=${state} what="the state of the daemon" rows=${6} />`;
+  const [status, pipeline, { verdict, findings }] = state.data;
+  const [{ repairs }, backups, latency, prompts] = plan.data || [{ repairs: [] }];
   const again = () => Promise.all([plan.reload(), state.reload()]);
-  if (!data) return html`<${Reading} load=${state} what="the state of the daemon" rows=${6} />`;
-  const repairs = plan.data?.repairs || [];
-  const left = data.findings.length + repairs.length;
+  const left = findings.length + repairs.length;
   return html`<div class="health">
     <${Reading} load=${state} what="the state of the daemon" />
-    <${Headline} verdict=${data.verdict}>${left ? `${count(left, "thing")} to look at.` : "Nothing is to be done."}</${Headline}>
-    <ul class="findings">
-      ${data.findings.map((one) => html`<${Finding} key=${one.text} ...${one} />`)}
-      ${repairs.map((repair) => html`<${Repair} key=${repair.name} repair=${repair} again=${again} />`)}
-    </ul>
+    <${Headline} verdict=${verdict}>${left ? `${count(left, "thing")} to look at.` : "Nothing is to be done."}</${Headline}>
+    <${Findings} findings=${findings}>${repairs.map((repair) => html`<${Repair} key=${repair.name} repair=${repair} again=${again} />`)}</${Findings}>
     <${Reading} load=${plan} what="the repairs" />
-    <div class="tiles"><${Processes} status=${data.status} /><${Queues} pipeline=${data.pipeline} /><${Cost} pipeline=${data.pipeline} />
-      ${plan.data ? html`<${Latency} latency=${plan.data.latency} /><${Backups} backups=${plan.data.backups} again=${again} />` : null}</div>
+    <div class="tiles"><${Processes} status=${status} /><${Queues} pipeline=${pipeline} /><${Cost} pipeline=${pipeline} />
+      ${plan.data ? html`<${Latency} latency=${{ ...latency, prompts: prompts.ms }} /><${Backups} backups=${backups} again=${again} />` : null}</div>
   </div>`;
 }
 
 function Repair({ repair, again }) {
   const [running, setRunning] = useState(false);
-  const [effect, setEffect] = useState("");
   const [title, work] = REPAIRS[repair.name] || [];
   const run = async () => {
     setRunning(true);
@@ -58,14 +50,12 @@ function Repair({ repair, again }) {
       const before = await api("diagnostics.get");
       const reply = await work();
       const after = await api("diagnostics.get");
-      const told = `${sentence(reply.message)} Health ${before.composite.score.toFixed(2)} → ${after.composite.score.toFixed(2)}.`;
-      setEffect(told);
-      say(told);
+      say(`${sentence(reply.message)} Health ${before.composite.score.toFixed(2)} → ${after.composite.score.toFixed(2)}.`);
       await again();
     });
     setRunning(false);
   };
-  return html`<li class="is-warn"><p>${sentence(repair.reason)}${effect ? html` <b>${effect}</b>` : null}</p>
+  return html`<li class="is-warn"><p>${sentence(repair.reason)}</p>
     <span class="actions">${work ? html`<button disabled=${running} onClick=${run}>${running ? "Running …" : title}</button>` : null}
       <${Command} text=${`signet repair ${repair.name}`} /></span></li>`;
 }

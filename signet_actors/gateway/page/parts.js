@@ -73,7 +73,9 @@ const SIGNS = { ok: "●", warn: "◆", bad: "▲", none: "○" };
 // Whether memory works, in the words of the daemon.
 export const Headline = ({ verdict, children }) => html`<h2 class="headline"><span class=${`is-${verdict.level}`}>${SIGNS[verdict.level]} ${verdict.word}</span> <small>${visible(verdict.sentence)} ${children}</small></h2>`;
 
-export const Finding = ({ severity, text, command }) => html`<li class=${`is-${severity}`}><p>${cut(text, 400)}</p>${command ? html`<${Command} text=${command} />` : null}</li>`;
+// What is wrong, the worst first; the children are more of the list.
+export const Findings = ({ findings, children }) => html`<ul class="findings" aria-label="Needs you">
+  ${findings.map(({ severity, text, command }) => html`<li key=${text} class=${`is-${severity}`}><p>${cut(text, 400)}</p>${command ? html`<${Command} text=${command} />` : null}</li>`)}${children}</ul>`;
 
 // An element to which `work` is done when it appears: it gets the focus, or is a dialog in front of everything else.
 export function useAppeared(work) {

@@ -2,7 +2,7 @@
 import { html } from "./preact.js";
 import { api } from "./api.js";
 import { useLoad } from "./load.js";
-import { Command, Finding, Headline, Project, Reading, Time } from "./parts.js";
+import { Command, Findings, Headline, Project, Reading, Time } from "./parts.js";
 import { to } from "./route.js";
 import { count, cut, projectName } from "./words.js";
 
@@ -10,32 +10,20 @@ const EVERY_MS = 5_000;
 const FEED = 14;
 const PROJECTS = 8;
 
-async function read(project, signal) {
-  const [day, { searches }, reviews, pipeline, told] = await Promise.all([
-    api("analytics.prompts", { project }, { signal }), api("searches.list", { project, limit: FEED }, { signal }),
-    api("reviews.list", { limit: 1 }, { signal }), api("pipeline.status", {}, { signal }), api("diagnostics.findings", {}, { signal }),
-  ]);
-  return { day, searches, reviews: reviews.total, pipeline, ...told };
-}
-
 export function Today({ route }) {
   const { project, agent } = route.params;
-  const load = useLoad(`today ${project || ""} ${agent || ""}`, (signal) => read(project, signal), { everyMs: EVERY_MS });
-  const { data } = load;
-  if (!data) return html`<${Reading} load=${load} what="today" rows=${6} />`;
+  const load = useLoad(`today ${project || ""} ${agent || ""}`, (signal) => Promise.all([
+    api("analytics.prompts", { project }, { signal }), api("searches.list", { project, limit: FEED }, { signal }),
+    api("reviews.list", { limit: 1 }, { signal }), api("pipeline.status", {}, { signal }), api("diagnostics.findings", {}, { signal }),
+  ]), { everyMs: EVERY_MS });
+  if (!load.data) return html`<${Reading} load=${load} what="today" rows=${6} />`;
+  const [day, { searches }, reviews, pipeline, { verdict, findings }] = load.data;
   return html`<div class="today"><${Reading} load=${load} what="today" />
-    <${Headline} verdict=${data.verdict} />
-    <${Needs} reviews=${data.reviews} findings=${data.findings} />
-    ${data.searches.length ? null : html`<ol class="first"><li>Connect a program: <${Command} text="signet setup" /></li><li>Remember something: <${Command} text='signet remember "The staging database listens on port 5433"' /></li>
+    <${Headline} verdict=${verdict} />
+    <${Findings} findings=${findings}>${reviews.total ? html`<li class="is-warn"><a href=${to("review")}>${count(reviews.total, "proposal waits", "proposals wait")} for you</a></li>` : null}</${Findings}>
+    ${searches.length ? null : html`<ol class="first"><li>Connect a program: <${Command} text="signet setup" /></li><li>Remember something: <${Command} text='signet remember "The staging database listens on port 5433"' /></li>
       <li>Ask the program about it in a new session. This page shows what it was given.</li></ol>`}
-    <div class="day"><${Day} day=${data.day} pipeline=${data.pipeline} /><${Feed} searches=${data.searches} /></div></div>`;
-}
-
-function Needs({ reviews, findings }) {
-  if (!reviews && !findings.length) return null;
-  return html`<ul class="findings" aria-label="Needs you">
-    ${reviews ? html`<li class="is-warn"><a href=${to("review")}>${count(reviews, "proposal waits", "proposals wait")} for you</a></li>` : null}
-    ${findings.map((one) => html`<${Finding} key=${one.text} ...${one} />`)}</ul>`;
+    <div class="day"><${Day} day=${day} pipeline=${pipeline} /><${Feed} searches=${searches} /></div></div>`;
 }
 
 function Day({ day, pipeline }) {
