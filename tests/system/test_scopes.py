@@ -127,7 +127,7 @@ def unlike(*texts: str) -> list[str]:
 
 
 _FIELDS = (
-    r',?"(\w*(?:[mM]s|[tT]oken|rationale|inject|Context|access_?\w*|last_?\w*|\w*Count|\w*Score))":'
+    r',?"(\w*(?:[mM]s|[tT]okens?|rationale|inject|characters|Context|access_?\w*|last_?\w*|\w*Count|\w*Score))":'
     r' ?("(?:\\.|[^"\\])*"|[\d.]+|null)'
 )
 _VARYING = (
