@@ -103,6 +103,6 @@ def test_times_are_those_of_prompts_that_were_answered(room: StoreRoom) -> None:
 
 
 def test_a_question_reads_the_rows_of_the_agent_and_the_period_only(room: StoreRoom) -> None:
-    for sql in (reads._COUNTS.format("s.seq"), searches._LAST_GIVEN):
+    for sql in (reads._COUNTS, reads._HOURS.format("s.seq"), searches._LAST_GIVEN):
         assert plan_of(room.connection, sql)[0] == "SEARCH s USING INDEX idx_searches_agent (agent_id=? AND rowid>?)"
     assert "COVERING INDEX idx_searches_created_at (created_at>?)" in str(plan_of(room.connection, searches._FIRST))

@@ -47,12 +47,15 @@ _JOBS: Final = (
     "SELECT {} - {} FROM memory_jobs j WHERE j.status = 'completed' AND j.leased_at IS NOT NULL"
     " ORDER BY j.completed_at DESC LIMIT :limit"
 )
-_COUNTS: Final = (
-    "SELECT s.project, s.skipped, (:now_ms - {}) / :hour_ms AS hour, sum(s.kind = 'prompt'),"
-    " sum(s.kind = 'prompt' AND s.given > 0), sum(s.characters) FROM searches s WHERE s.agent_id = :agent_id"
-    " AND s.seq >= :first AND s.created_at >= :since AND (:project IS NULL OR s.project = :project)"
-    " GROUP BY s.project, s.skipped, hour"
+_OF_PERIOD: Final = (
+    "FROM searches s WHERE s.agent_id = :agent_id AND s.seq >= :first AND s.created_at >= :since"
+    " AND (:project IS NULL OR s.project = :project)"
 )
+_COUNTS: Final = (
+    "SELECT s.project, s.skipped, sum(s.kind = 'prompt'), sum(s.kind = 'prompt' AND s.given > 0), sum(s.characters)"
+    f" {_OF_PERIOD} GROUP BY s.project, s.skipped"
+)
+_HOURS: Final = f"SELECT (:now_ms - {{}}) / :hour_ms AS hour, count(*) {_OF_PERIOD} AND s.kind = 'prompt' GROUP BY hour"
 _TOOK: Final = (
     "SELECT p.duration_ms FROM (SELECT s.duration_ms, s.project, s.skipped FROM searches s"
     " WHERE s.agent_id = :agent_id AND s.kind = 'prompt' ORDER BY s.seq DESC LIMIT :limit) p"
@@ -89,22 +92,24 @@ def prompts(snapshot: Snapshot, asked: CountPrompts) -> PromptsReply:
     request, now_ms = asked.request, epoch_ms(asked.now) or 0
     since = iso(now_ms - request.hours * HOUR_MS)
     own = {"agent_id": asked.read.agent_id, "project": request.project}
-    period = {"first": first_since(snapshot, since), "since": since, "now_ms": now_ms, "hour_ms": HOUR_MS}
-    rows = snapshot.rows(_COUNTS.format(snapshot.dialect.unix_ms("s.created_at")), own | period)
+    period = own | {"first": first_since(snapshot, since), "since": since}
+    rows = [PromptRow(*row) for row in snapshot.rows(_COUNTS, period)]
+    ages = _HOURS.format(snapshot.dialect.unix_ms("s.created_at"))
     took = snapshot.rows(_TOOK, own | {"limit": MAX_SAMPLES})
     last = last_prompts(snapshot, FindLastPrompts(read=asked.read, since=since))
     by_hour = [0] * request.hours
     reply = PromptsReply(
         since=since,
         by_hour=by_hour,
-        projects=counted(PromptRow(*row) for row in rows)[:MAX_PROJECTS],
+        projects=counted(rows)[:MAX_PROJECTS],
         ms=latency_of([each for (each,) in took]),
         last=last.last,
         last_given=last.last_given,
     )
-    for row in map(PromptRow._make, rows):
+    for row in rows:
         add(reply, row)
-        by_hour[-1 - min(max(0, row.hour), request.hours - 1)] += row.prompts
+    for hour, count in snapshot.rows(ages, period | {"now_ms": now_ms, "hour_ms": HOUR_MS}):
+        by_hour[-1 - min(max(0, hour), request.hours - 1)] += count
     return reply
 
 

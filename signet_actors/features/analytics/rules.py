@@ -58,11 +58,10 @@ MESSAGES: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class PromptRow(NamedTuple):
-    """Searches of a project with the same ``skipped`` in the ``hour`` that began so many hours ago."""
+    """Searches of a project with the same ``skipped``."""
 
     project: str | None
     skipped: str | None
-    hour: int
     prompts: int
     given: int
     characters: int
