@@ -54,6 +54,18 @@ def test_a_new_store_names_the_first_steps_and_shows_the_first_prompt_when_it_co
         assert visitor.close() == []
 
 
+def test_a_session_is_found_by_what_was_said_in_it(visit: Visit) -> None:
+    visitor = visit("#/sessions")
+    expect(visitor.page.locator(".line").first).to_be_visible()
+    visitor.press("/")
+    visitor.page.keyboard.type("penguins")
+    expect(visitor.page.locator(".line")).to_have_count(1)
+    expect(visitor.page.locator(".line")).to_contain_text("joke about penguins")
+    visitor.press("Control+A")
+    visitor.page.keyboard.type("zeppelins")
+    expect(visitor.page.locator(".empty")).to_have_text("No session has these words.")
+
+
 def test_a_prompt_is_followed_to_what_it_was_given_and_why(visit: Visit) -> None:
     visitor = visit("#/sessions")
     expect(visitor.page.locator(".line").first).to_contain_text("Which port has the staging database?")

@@ -33,7 +33,7 @@ export function Health() {
   const left = findings.length + repairs.length;
   return html`<div class="health">
     <${Reading} load=${state} what="the state of the daemon" />
-    <${Headline} verdict=${verdict}>${left ? `${count(left, "thing")} to look at.` : "Nothing is to be done."}</${Headline}>
+    <${Headline} verdict=${verdict}>${left ? `${count(left, "thing")} to look at.` : "Nothing to do."}</${Headline}>
     <${Findings} findings=${findings}>${repairs.map((repair) => html`<${Repair} key=${repair.name} repair=${repair} again=${again} />`)}</${Findings}>
     <${Reading} load=${plan} what="the repairs" />
     <div class="tiles"><${Processes} status=${status} /><${Queues} pipeline=${pipeline} /><${Cost} pipeline=${pipeline} />
@@ -89,7 +89,7 @@ const LATENCIES = [["prompts", "prompt"], ["remember", "remember"], ["recall", "
 function Latency({ latency }) {
   const asked = LATENCIES.filter(([name]) => latency[name].count);
   const rows = asked.map(([name, title]) => [false, title, ...["p50", "p95", "p99"].map((part) => latency[name][part].toFixed(1))]);
-  return html`<${Tile} title="How long it takes, in ms" head=${["of the last 1,000", "half within", "95 %", "99 %"]} rows=${rows} none="Nothing was asked yet." />`;
+  return html`<${Tile} title="How long it takes, in ms" head=${["of the last 1,000 at most", "half ≤", "95 % ≤", "99 % ≤"]} rows=${rows} none="Nothing was asked yet." />`;
 }
 
 function Backups({ backups, again }) {

@@ -4,29 +4,39 @@ import { api } from "./api.js";
 import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
 import { Command, Diff, Empty, Project, Reading, Relevance, Time, useModal } from "./parts.js";
-import { go, to } from "./route.js";
+import { go, setParams, to } from "./route.js";
 import { Now, Why, WhyNot, where } from "./why-not.js";
 import { count, cut, moment, projectName, visible } from "./words.js";
 
 const LISTED = 60;
 const LIVE_MS = 10_000;
+const TYPING_MS = 120;
+
+// The sessions, or those in which these words were said, each with them.
+async function listed(q, project, signal) {
+  if (!q) return (await api("sessions.list", { state: "all", project, limit: LISTED }, { signal })).sessions;
+  const { hits } = await api("sessions.search", { query: q, project, limit: 20 }, { signal });
+  return hits.map((hit) => ({ ...hit, key: hit.sessionKey, prompt: hit.excerpt, startedAt: hit.at || hit.updatedAt }));
+}
 
 export function Sessions({ route }) {
   const [at, setAt] = useState(0);
-  const { project } = route.params;
-  const load = useLoad(`sessions ${project || ""}`, (signal) => api("sessions.list", { state: "all", project, limit: LISTED }, { signal }), { everyMs: LIVE_MS });
-  const rows = load.data?.sessions || [];
+  const { project, q = "" } = route.params;
+  const load = useLoad(`sessions ${project || ""} ${q}`, (signal) => listed(q, project, signal), { everyMs: LIVE_MS, delayMs: q ? TYPING_MS : 0 });
+  const rows = load.data || [];
   useKeys({
+    "/": ["search what was said", () => document.getElementById("said").select()],
     j: ["next session", () => setAt(Math.min(rows.length - 1, at + 1))],
     k: ["session before", () => setAt(Math.max(0, at - 1))],
     Enter: ["open the session", () => rows[at] && go(to(["session", rows[at].key]))],
   });
-  return html`<div class="sessions"><${Reading} load=${load} what="the sessions" rows=${6} />
+  return html`<div class="sessions"><div class="search"><input id="said" type="search" aria-label="Search what was said" placeholder="Search what was said" value=${q}
+      onInput=${(event) => setParams({ q: event.target.value }, { replace: true })} /></div><${Reading} load=${load} what="the sessions" rows=${6} />
     <ul class="lines">${rows.map((row, index) => html`<li key=${row.key} class=${`line ${index === at ? "is-cursor" : ""}`}><a class="main" href=${to(["session", row.key])} title=${cut(row.key, 80)}>
       <span class="head"><span class="words">${row.prompt ? cut(row.prompt, 200) : "A session of which no prompt is kept"}</span></span>
       <span class="meta"><span>${cut(row.harness || "unknown program", 30)}</span><${Project} project=${row.project} /><span>${moment(row.startedAt)}</span>
-        <span>${count(row.prompts, "prompt")}${row.prompts ? `, memories given to ${row.promptsGiven || "none"}` : ""}</span>${row.active ? html`<span class="is-ok">active</span>` : null}</span></a></li>`)}</ul>
-    ${load.data && !rows.length ? html`<${Empty}><h2>No session yet</h2><p>Connect a program, and its next session appears here: <${Command} text="signet setup" /></p></${Empty}>` : null}
+        ${q ? null : html`<span>${count(row.prompts, "prompt")}${row.prompts ? `, memories given to ${row.promptsGiven || "none"}` : ""}</span>`}${row.active ? html`<span class="is-ok">active</span>` : null}</span></a></li>`)}</ul>
+    ${!load.data || rows.length ? null : q ? html`<${Empty}><p>No session has these words.</p></${Empty}>` : html`<${Empty}><h2>No session yet</h2><p>Connect a program, and its next session appears here: <${Command} text="signet setup" /></p></${Empty}>`}
   </div>`;
 }
 
@@ -106,7 +116,7 @@ function Given({ search, show }) {
   const headline = `${search.outcome.charAt(0).toUpperCase()}${search.outcome.slice(1)}`;
   return html`<aside class="given" aria-label="What it was given"><p class="meta"><b>${headline}</b><span>${Math.round(search.ms)} ms${search.given ? `, ${count(search.characters, "character")} with date and heading` : ""}</span></p>
     <ul>${given.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} asked=${asked} />`)}</ul>
-    ${left.length ? html`<details><summary>${left.length} left out: ${[...reasons].map(([why, number]) => (reasons.size > 1 ? `${why} (${number})` : why)).join("; ")}</summary>
+    ${left.length ? html`<details open=${!given.length && left.some((memory) => memory.outcome === "received")}><summary>${left.length} left out${reasons.size > 1 ? `: ${[...reasons].map(([why, number]) => `${why} (${number})`).join("; ")}` : `, ${left.length > 1 ? "each " : ""}because ${left[0].why}`}</summary>
       <ul>${left.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} asked=${asked} />`)}</ul></details>` : null}
     ${asked ? html`<p class="actions"><${Now} search=${asked} /> <button class="plain" onClick=${() => show(search.number)}>A card of it, for a picture</button></p><${WhyNot} search=${asked} />` : null}</aside>`;
 }
