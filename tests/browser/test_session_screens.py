@@ -54,6 +54,32 @@ def test_a_new_store_names_the_first_steps_and_shows_the_first_prompt_when_it_co
         assert visitor.close() == []
 
 
+def test_a_long_session_is_shown_whole_and_goes_on_at_its_end(browser: Any) -> None:
+    asked = {f"What is in crate {number}?": f"Rope {number}." for number in range(130)}
+    later = "Which crate is empty?"
+    with live_daemon(patient=True) as own:
+        visitor = Visitor(browser, own, clock=True)
+        converse(own, "long", asked)
+        visitor.open("#/session/long")
+        turns = visitor.page.locator(".turn .text")
+        expect(turns).to_have_count(260)
+        expect(turns.nth(1)).to_have_text("Rope 0.")
+        asked_before = len(visitor.requests)
+        base = {"harness": "claude-code", "sessionKey": "long", "project": SHOP, "userMessage": later}
+        own.api.post("/api/hooks/user-prompt-submit", base).ok()
+
+        def is_shown() -> bool:
+            visitor.pass_s(10)
+            return bool(turns.last.inner_text() == later)
+
+        eventually(is_shown, what="the new prompt is at the end", within_s=15)
+        expect(turns).to_have_count(261)
+        again = [one for one in visitor.requests[asked_before:] if "/conversation" in one]
+        assert again
+        assert not [one for one in again if "after=0" in one], "full pages are not read again"
+        assert visitor.close() == []
+
+
 def test_a_session_is_found_by_what_was_said_in_it(visit: Visit) -> None:
     visitor = visit("#/sessions")
     expect(visitor.page.locator(".line").first).to_be_visible()

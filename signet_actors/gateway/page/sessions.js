@@ -1,5 +1,5 @@
 // Sessions: what was said, and beside each prompt what was given, why, and what was left out.
-import { html, useEffect, useState } from "./preact.js";
+import { html, useEffect, useRef, useState } from "./preact.js";
 import { api } from "./api.js";
 import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
@@ -40,20 +40,22 @@ export function Sessions({ route }) {
   </div>`;
 }
 
-async function readSession(key, signal) {
-  const rows = [];
-  for (let after = 0; after !== null;) {
+// `kept.current` has the pages that are full: only what follows them is read again.
+async function readSession(key, kept, signal) {
+  if (kept.current?.key !== key) kept.current = { key, rows: [], after: 0 };
+  for (;;) {
+    const { rows, after } = kept.current;
     const page = await api("sessions.conversation", { key, after }, { signal });
-    rows.push(...page.rows);
-    after = page.next;
+    if (page.next === null) return [...rows, ...page.rows];
+    kept.current = { key, rows: [...rows, ...page.rows], after: page.next };
   }
-  return rows;
 }
 
 export function SessionScreen({ route }) {
   const [key, number] = route.parts;
   const [card, setCard] = useState(null);
-  const load = useLoad(`session ${key}`, (signal) => readSession(key, signal), { everyMs: LIVE_MS });
+  const kept = useRef(null);
+  const load = useLoad(`session ${key}`, (signal) => readSession(key, kept, signal), { everyMs: LIVE_MS });
   const rows = load.data || [];
   const prompts = Math.max(0, ...rows.map((row) => row.search?.number || 0));
   const here = Number(number) || 0;
