@@ -89,7 +89,7 @@ const LATENCIES = [["prompts", "prompt"], ["remember", "remember"], ["recall", "
 function Latency({ latency }) {
   const asked = LATENCIES.filter(([name]) => latency[name].count);
   const rows = asked.map(([name, title]) => [false, title, ...["p50", "p95", "p99"].map((part) => latency[name][part].toFixed(1))]);
-  return html`<${Tile} title="How long it takes, in ms" head=${["of the last 1,000 at most", "half ≤", "95 % ≤", "99 % ≤"]} rows=${rows} none="Nothing was asked yet." />`;
+  return html`<${Tile} title="How long it takes, in ms" head=${["", "half\u00a0≤", "95\u00a0%\u00a0≤", "99\u00a0%\u00a0≤"]} rows=${rows} none="Nothing was asked yet." />`;
 }
 
 function Backups({ backups, again }) {

@@ -6,7 +6,7 @@ import { useLoad } from "./load.js";
 import { Command, Diff, Empty, Project, Reading, Relevance, Time, useModal } from "./parts.js";
 import { go, setParams, to } from "./route.js";
 import { Now, Why, WhyNot, where } from "./why-not.js";
-import { count, cut, moment, projectName, visible } from "./words.js";
+import { count, cut, isWeak, moment, projectName, visible } from "./words.js";
 
 const LISTED = 60;
 const LIVE_MS = 10_000;
@@ -110,15 +110,16 @@ function Row({ row, show, isHere }) {
 
 // What a prompt was given and what was left out.
 function Given({ search, show }) {
-  const given = search.memories.filter((memory) => memory.given);
-  const left = search.memories.filter((memory) => !memory.given);
+  const isShown = (memory) => memory.given || (!search.given && memory.outcome === "received" && !isWeak(memory));
+  const shown = search.memories.filter(isShown);
+  const left = search.memories.filter((memory) => !isShown(memory));
   const reasons = new Map();
   for (const memory of left) reasons.set(memory.why, (reasons.get(memory.why) || 0) + 1);
   const asked = search.prompt && search.kind === "prompt" ? search : null;
   const headline = `${search.outcome.charAt(0).toUpperCase()}${search.outcome.slice(1)}`;
   return html`<aside class="given" aria-label="What it was given"><p class="meta"><b>${headline}</b><span>${Math.round(search.ms)} ms${search.given ? `, ${count(search.characters, "character")} with date and heading` : ""}</span></p>
-    <ul>${given.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} asked=${asked} />`)}</ul>
-    ${left.length ? html`<details open=${!given.length && left.some((memory) => memory.outcome === "received")}><summary>${left.length} left out${reasons.size > 1 ? `: ${[...reasons].map(([why, number]) => `${why} (${number})`).join("; ")}` : `, ${left.length > 1 ? "each " : ""}because ${left[0].why}`}</summary>
+    <ul>${shown.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} asked=${asked} />`)}</ul>
+    ${left.length ? html`<details><summary>${left.length} ${shown.length ? "others " : ""}left out${reasons.size > 1 ? `: ${[...reasons].map(([why, number]) => `${why} (${number})`).join("; ")}` : `, ${left.length > 1 ? "each " : ""}because ${left[0].why}`}</summary>
       <ul>${left.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} asked=${asked} />`)}</ul></details>` : null}
     ${asked ? html`<p class="actions"><${Now} search=${asked} /> <button class="plain" onClick=${() => show(search.number)}>A card of it, for a picture</button></p><${WhyNot} search=${asked} />` : null}</aside>`;
 }
