@@ -631,11 +631,11 @@ def test_every_pattern_of_the_package_is_in_the_table() -> None:
     assert listed - used == set()
 
 
-SHORT: Final = 2_000
+SHORT: Final = 1_100
 GROWTH: Final = 8
-MOST_GROWTH: Final = 24
-"""Linear is 8, quadratic 64; what lies between leaves room for a busy machine."""
-FLOOR_S: Final = 0.06
+MOST_GROWTH: Final = 17
+"""Linear is 8, quadratic 64; what lies between leaves room for a busy machine, and for a linear part beside it."""
+FLOOR_S: Final = 0.01
 """What takes less is not compared: the noise would decide."""
 
 
@@ -664,10 +664,10 @@ def growth(work: Callable[[str], object], unit: str, short: int) -> float:
 
 def growth_once(work: Callable[[str], object], unit: str, short: int) -> float:
     """The figure of one measurement; of the short text, which costs little, the least of three runs counts."""
-    long_s = seconds(lambda: work((unit * (GROWTH * short // len(unit) + 1))[: GROWTH * short]))
+    text = unit * max(1, short // len(unit))  # whole units: what is cut off must not make another case of it
+    long_s = seconds(lambda: work(text * GROWTH))
     if long_s < FLOOR_S:
         return 0
-    text = (unit * (short // len(unit) + 1))[:short]
     return long_s / max(min(seconds(lambda: work(text)) for _ in range(3)), FLOOR_S / MOST_GROWTH)
 
 
@@ -675,13 +675,13 @@ def growth_of_match(pattern: re.Pattern[Any], how: str, unit: str, *, before: st
     """The growth of the time of a match, whose long text is tried only if it can take ``FLOOR_S``.
 
     Matching a repeated text takes a polynomial of its length. Up to the third power, the long text takes less than
-    ``FLOOR_S`` if an eighth of it takes less than a 512th of that, or a quarter less than a 64th.
+    ``FLOOR_S`` if a quarter of it takes less than a 64th of that, or the half less than an eighth.
     """
 
     def match(text: str) -> None:
         use(pattern, how, before + text + end)
 
-    for times in (1, 2):
+    for times in (2, 4):
         text = (unit * (times * SHORT // len(unit) + 1))[: times * SHORT]
         if seconds(lambda: match(text)) < FLOOR_S * (times / GROWTH) ** 3:  # noqa: B023  called at once
             return 0
@@ -879,13 +879,13 @@ def test_the_injected_parts_of_many_chunks_are_found_in_linear_time() -> None:
 
 
 TOKENIZERS: Final = ("pieces of MiniLM", "pieces of the multilingual model", "vector of the embedded model")
-"""They need ten times as long as the others for a text, so a shorter one shows whether its time is linear."""
+"""They need ten times as long as the others for a text, so a text half as long shows whether its time is linear."""
 
 
 @pytest.mark.parametrize("name", SCANNERS)
 def test_a_scanner_takes_linear_time_on_the_worst_text(name: str) -> None:
     for unit in UNITS:
-        assert growth(SCANNERS[name], unit, SHORT // 2 if name in TOKENIZERS else 2 * SHORT) < MOST_GROWTH, unit
+        assert growth(SCANNERS[name], unit, SHORT if name in TOKENIZERS else 2 * SHORT) < MOST_GROWTH, unit
 
 
 SECRETS: Final = (
@@ -946,7 +946,7 @@ def test_a_megabyte_of_the_worst_text_is_searched_for_secrets_in_seconds(unit: s
     assert time.process_time() - began < HANG_S
 
 
-@pytest.mark.parametrize("length", [4_096, 16_384, 1_000_000])
+@pytest.mark.parametrize("length", [4_096, 16_384, 262_144])
 @pytest.mark.parametrize("unit", ["a_token=", "?token=", "password:", "apikey=", "_token=example1", "?token=1example"])
 def test_a_long_run_with_many_names_is_scanned_in_linear_time(
     unit: str, length: int, monkeypatch: pytest.MonkeyPatch
