@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeVar
 import msgspec
 
 from signet_actors.domain.timestamps import iso
-from signet_actors.errors import SignetError, Unavailable
+from signet_actors.errors import OutcomeUnknown, SignetError, Unavailable
 from signet_actors.features.analytics.api import FindFigures, StoredFigures
 from signet_actors.features.diagnostics.api import ChangeFigures, CountChanges, HealthFigures, MeasureHealth
 from signet_actors.protocol.control import UP
@@ -144,10 +144,10 @@ class StatusRequests:
         try:
             async with asyncio.timeout(timeout_ms * 1.5 / 1000):
                 return await self._request(part, trace_id, timeout_ms)
+        except (OutcomeUnknown, TimeoutError):
+            notes.append(f"{actor}: no answer within {timeout_ms} ms")
         except SignetError as error:
             notes.append(f"{actor}: {error.detail}")
-        except TimeoutError:
-            notes.append(f"{actor}: no answer within {timeout_ms} ms")
         return None
 
     def _request(self, part: Part, trace_id: str, timeout_ms: int) -> Awaitable[object]:
