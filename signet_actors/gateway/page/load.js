@@ -1,5 +1,5 @@
 // Reading: what a screen shows, kept while it is read anew, and never asked for while the page is hidden.
-import { useCallback, useEffect, useRef, useState } from "./preact.js";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "./preact.js";
 
 const SLOW_MS = 300;
 
@@ -22,8 +22,8 @@ export function useLoad(key, load, { everyMs = 0, delayMs = 0 } = {}) {
       .finally(() => clearTimeout(slow));
   }, [key]);
 
-  useEffect(() => {
-    const timer = setTimeout(run, delayMs);
+  useLayoutEffect(() => { // asked before the first picture is drawn
+    const timer = delayMs ? setTimeout(run, delayMs) : void run();
     return () => {
       clearTimeout(timer);
       running.current?.abort();

@@ -13,7 +13,7 @@ import { current, setParams } from "./route.js";
 import { count, cut, day, isWeak, projectName } from "./words.js";
 
 const TYPING_MS = 30;
-const PAGE = 100;
+const PAGE = 50;
 const FOUND = 50;
 const SETTLED_MS = 400;
 const NEAREST = 3;
