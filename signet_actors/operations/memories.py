@@ -169,7 +169,7 @@ class ListMemoriesRequest(FilterFields, frozen=True, kw_only=True):
     offset: Offset = 0
     deleted: Annotated[bool, Flag(), Meta(description="true: deleted memories instead of live ones")] = False
     words: (
-        Annotated[SelectionText, Meta(description="With deleted=true: only texts with each of these, in any case")]
+        Annotated[SelectionText, Meta(description="With deleted=true: only texts with each of these words, at most 20")]
         | None
     ) = None
 

@@ -237,7 +237,7 @@ def test_a_card_shows_one_prompt_and_what_it_was_given_without_the_path(browser:
         expect(card).not_to_contain_text("/home/ada")
         visitor.press("Escape")
         expect(card).to_have_count(0)
-        prompt(visitor, 1).get_by_role("button", name="A card of it").click()
+        prompt(visitor, 1).get_by_role("button", name="Show it as a card").click()
         expect(card).to_contain_text("The ledger of shop is kept in ledger.db")
         assert visitor.close() == []
 

@@ -39,9 +39,16 @@ def test_the_words_that_a_memory_has_and_lacks_are_named() -> None:
     assert because(terms=["x" * 50]) == [f"It has 1 of 1 word that was asked for: {'x' * 40}…."]
 
 
-@pytest.mark.parametrize(("cosine", "said"), [(0.5, "close to"), (0.25, "related to"), (0.2, "far from")])
-def test_how_near_the_meaning_is_is_told(cosine: float, said: str) -> None:
-    assert because(legs=[LegScore("vector", None, cosine)]) == [f"Its meaning is {said} what was asked ({cosine:.2f})."]
+@pytest.mark.parametrize(("standing", "said"), [(5.0, "close to"), (2.0, "related to"), (1.9, "far from")])
+def test_how_near_the_meaning_is_is_told_as_the_relevance_counts_it(standing: float, said: str) -> None:
+    meaning = LegScore("vector", None, 0.3)
+    assert because(legs=[meaning], standing=standing) == [f"Its meaning is {said} what was asked."]
+    assert because(legs=[meaning], standing=None) == []
+
+
+def test_missing_words_that_count_for_nothing_are_said_to_tell_little() -> None:
+    assert because(terms=["deploy"], missing_terms=["may"], coverage=0.9)[1] == "It lacks may, which tells little."
+    assert because(terms=["deploy"], missing_terms=["prod"], coverage=0.89)[1] == "It lacks prod."
 
 
 def test_a_hint_counts_only_if_the_search_found_the_memory_by_it() -> None:

@@ -14,8 +14,10 @@ from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
 
 LEAST_POINTS: Final = 0.01
 """A stage that moved a score by less is no reason."""
-CLOSE: Final = ((0.5, "close to"), (0.25, "related to"))
-"""From which cosine on a meaning is said to be so."""
+CLOSE: Final = ((5.0, "close to"), (2.0, "related to"))
+"""From which standing on a meaning is said to be so: without a word in common 6.5 make a memory likely."""
+TELLING: Final = 0.9
+"""From which coverage on the words that a memory lacks tell little."""
 LIKELY: Final = 0.5
 """The relevance from which a memory likely answers."""
 _WORD_CHARS: Final = 40
@@ -62,15 +64,15 @@ def with_reasons(explanation: Explanation) -> Explanation:
         asked = "word that was" if words == 1 else "words that were"
         said.append(f"It has {len(held)} of {words} {asked} asked for: {_listed(held)}.")
         if missing:
-            said.append(f"It lacks {_listed(missing)}.")
+            said.append(f"It lacks {_listed(missing)}{', which tells little' * (explanation.coverage >= TELLING)}.")
     elif missing:
         said.append("It has none of the words that were asked for.")
     if explanation.similar_terms:
         said.append(f"It has words that resemble a missing one: {_listed(explanation.similar_terms)}.")
     for leg in explanation.legs:
-        if leg.leg == "vector":
-            near = next((word for least, word in CLOSE if leg.score >= least), "far from")
-            said.append(f"Its meaning is {near} what was asked ({leg.score:.2f}).")
+        if leg.leg == "vector" and explanation.standing is not None:
+            near = next((word for least, word in CLOSE if explanation.standing >= least), "far from")
+            said.append(f"Its meaning is {near} what was asked.")
         if leg.leg == "hint" and leg.rank is not None:
             said.append("It was stored with a hint of such a question.")
     if explanation.path:

@@ -5,7 +5,7 @@ Source: Fruchterman and Reingold 1991, "Graph Drawing by Force-directed Placemen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -20,10 +20,12 @@ NEAREST_SQUARE: Final = 0.01
 _GOLDEN: Final = np.pi * (3 - np.sqrt(5))
 
 
-def arranged(count: int, links: Sequence[tuple[int, int]]) -> Positions:
+@lru_cache(maxsize=8)
+def arranged(count: int, links: tuple[tuple[int, int], ...]) -> Positions:
     """Return the place of each of ``count`` entities, shape (count, 2), from -210 to 210 on each axis.
 
-    ``links`` are pairs of their numbers. The same graph gets the same places. It takes about 0.1 s for 500 entities.
+    ``links`` are pairs of their numbers. The same graph gets the same places. It takes about 0.1 s for 500 entities;
+    the places of the last graphs are kept.
     """
     number = np.arange(1, count + 1)
     apart = EXTENT / np.sqrt(count + 1)

@@ -361,7 +361,7 @@ def constellation(snapshot: Snapshot, asked: Asked[api.ConstellationRequest]) ->
         aspects.setdefault(of.entity_id, []).append(api.ExpandedAspect(of.id, of.name, of.weight, facts))
     edges = [edge for edge in graph.edges([*shown], ("outgoing",)) if edge.there in shown]
     number = {of: at for at, of in enumerate(shown)}
-    links = [(number[edge.here], number[edge.there]) for edge in edges]
+    links = tuple((number[edge.here], number[edge.there]) for edge in edges)
     places = arranged(len(shown), links).round(1).tolist() if asked.request.places else [()] * len(shown)
     return api.ConstellationReply(
         [

@@ -1,7 +1,7 @@
 // Changes of memories. Each of them says what was done and how to take it back.
 import { api } from "./api.js";
 import { attempt, offerUndo, say } from "./notice.js";
-import { count, cut, day, projectName, tagsOf } from "./words.js";
+import { count, cut, projectName, tagsOf } from "./words.js";
 
 export const REASON = "changed on the page";
 export const MOST = 200;
@@ -80,9 +80,7 @@ export async function forget(rows, done) {
       }
     } finally {
       if (forgotten.length) {
-        const last = await api("memories.list", { deleted: true, limit: 1 }).then((reply) => reply.memories[0], () => null);
-        const until = last ? ` until ${day(last.recoverable_until)}` : "";
-        offerUndo(`Forgotten: ${named(forgotten)}. To be recovered${until} under Forgotten.`, () => recovered(forgotten, done));
+        offerUndo(`Forgotten: ${named(forgotten)}. The list under Forgotten says until when it can be recovered.`, () => recovered(forgotten, done));
         done();
       }
     }

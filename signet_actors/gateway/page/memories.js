@@ -31,7 +31,7 @@ async function read(params, most, signal) {
     const [rows, weak] = [found.filter((row) => !isWeak(row)), found.filter(isWeak).sort((a, b) => b.relevance - a.relevance)];
     return { rows, weak, total: rows.length, ms: performance.now() - began, by: reply.method === "hybrid" ? "words and meaning" : "words" };
   }
-  const reply = await api("memories.list", { ...filters, limit: most, deleted: params.deleted, words: params.q }, { signal });
+  const reply = await api("memories.list", { ...filters, limit: most, deleted: params.deleted, words: params.q?.split(/\s+/).slice(0, 20).join(" ").slice(0, 500) }, { signal });
   return { rows: reply.memories, total: reply.total, all: reply.stats.total };
 }
 

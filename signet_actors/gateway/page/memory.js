@@ -99,7 +99,7 @@ function Facts({ memory, story, gone, done }) {
       title="Enter moves it" onKeyDown=${moveOnEnter} onBlur=${put(memory.project)} />`}</dd>
     <dt>Said by</dt><dd>${cut(whoOf(memory) || "nobody named", 80)}</dd>
     <dt>Remembered</dt><dd><${Time} at=${memory.created_at} /></dd>
-    <dt>Used</dt><dd>${given ? `given to ${count(given, "session")}, ` : ""}${memory.access_count ? html`found ${count(memory.access_count, "time")} by agents, last <${Time} at=${memory.last_accessed} />` : given ? "not searched for yet" : "not yet"}</dd>
+    <dt>Used</dt><dd>${given ? `given to ${count(given, "session")}, ` : ""}${memory.access_count ? html`found ${count(memory.access_count, "time")} by agents, last <${Time} at=${memory.last_accessed} />` : given ? "not searched for yet" : "not yet by an agent"}</dd>
     <dt>Id</dt><dd><code>${memory.id}</code></dd>
     ${memory.session_id ? html`<dt>Session</dt><dd><a href=${to(["session", memory.session_id])}><code>${cut(memory.session_id, 60)}</code></a></dd>` : null}
     ${memory.source_path ? html`<dt>File</dt><dd><code>${cut(memory.source_path, 120)}</code></dd>` : null}
@@ -109,13 +109,13 @@ function Facts({ memory, story, gone, done }) {
 
 function Why({ query, explained }) {
   if (!explained) return null;
-  const { explanation: why, why: reason } = explained;
+  const { explanation: why, why: reason, outcome } = explained;
   const numbers = why ? [
     ...why.legs.map((leg) => [leg.leg, leg.rank ? `rank ${leg.rank}` : "not found by it", leg.score]), ["base", "", why.base],
     ...why.moves.map((move) => [move.stage, "", `${move.points > 0 ? "+" : ""}${move.points}`]), ...["score", "coverage", "standing"].map((name) => [name, "", why[name] ?? "none"]),
   ] : [];
-  return html`<section class="why"><h3>Why it is here: “${cut(query, 60)}”</h3>
-    <p><${Relevance} value=${why?.relevance} /> ${sentence(reason)}</p><${Because} explanation=${why} />
+  return html`<section class="why"><h3>How it fits “${cut(query, 60)}”</h3>
+    <p><${Relevance} value=${why?.relevance} /> ${outcome === "returned" ? "" : sentence(reason)}</p><${Because} explanation=${why} />
     ${why ? html`<details><summary>Numbers</summary><table><tbody>${numbers.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table></details>` : null}
   </section>`;
 }

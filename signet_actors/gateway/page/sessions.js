@@ -26,12 +26,12 @@ export function Sessions({ route }) {
   const rows = load.data || [];
   useKeys({
     "/": ["search what was said", () => document.getElementById("said").select()],
-    j: ["next session", () => setAt(Math.min(rows.length - 1, at + 1))],
+    j: ["next session", () => setAt(Math.max(0, Math.min(rows.length - 1, at + 1)))],
     k: ["session before", () => setAt(Math.max(0, at - 1))],
     Enter: ["open the session", () => rows[at] && go(to(["session", rows[at].key]))],
   });
   return html`<div class="sessions"><div class="search"><input id="said" type="search" aria-label="Search what was said" placeholder="Search what was said" value=${q}
-      onInput=${(event) => setParams({ q: event.target.value }, { replace: true })} /></div><${Reading} load=${load} what="the sessions" rows=${6} />
+      onInput=${(event) => (setAt(0), setParams({ q: event.target.value }, { replace: true }))} /></div><${Reading} load=${load} what="the sessions" rows=${6} />
     <ul class="lines">${rows.map((row, index) => html`<li key=${row.key} class=${`line ${index === at ? "is-cursor" : ""}`}><a class="main" href=${to(["session", row.key])} title=${cut(row.key, 80)}>
       <span class="head"><span class="words">${row.prompt ? cut(row.prompt, 200) : "A session of which no prompt is kept"}</span></span>
       <span class="meta"><span>${cut(row.harness || "unknown program", 30)}</span><${Project} project=${row.project} /><span>${moment(row.startedAt)}</span>
@@ -121,14 +121,14 @@ function Given({ search, show }) {
     <ul>${shown.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} asked=${asked} />`)}</ul>
     ${left.length ? html`<details><summary>${left.length} ${shown.length ? "others " : ""}left out${reasons.size > 1 ? `: ${[...reasons].map(([why, number]) => `${why} (${number})`).join("; ")}` : `, ${left.length > 1 ? "each " : ""}because ${left[0].why}`}</summary>
       <ul>${left.map((memory) => html`<${GivenLine} key=${memory.id} memory=${memory} asked=${asked} />`)}</ul></details>` : null}
-    ${asked ? html`<p class="actions"><${Now} search=${asked} /> <button class="plain" onClick=${() => show(search.number)}>A card of it, for a picture</button></p><${WhyNot} search=${asked} />` : null}</aside>`;
+    ${asked ? html`<p class="actions"><${Now} search=${asked} /> <button class="plain" onClick=${() => show(search.number)}>Show it as a card, for a screenshot</button></p><${WhyNot} search=${asked} />` : null}</aside>`;
 }
 
 // In the words that the memory had then.
 function GivenLine({ memory, asked }) {
   const { contentThen: then, content, outcome, why, earlier, changed, forgotten, seemsUsed } = memory;
   return html`<li><a href=${to(["memory", memory.id])}>${forgotten ? html`<s>forgotten since</s>` : visible(then ?? content)}</a>
-    <span class="meta"><${Relevance} value=${memory.relevance} />${seemsUsed ? html`<span class="is-ok">✓ seems used</span>` : null}${outcome === "given" ? null : html`<span>${why}${earlier ? `: it was given ${where(earlier)}` : ""}</span>`}${changed && !forgotten && !then ? html`<span>changed since; its words are the same</span>` : null}</span>
+    <span class="meta"><${Relevance} value=${memory.relevance} />${seemsUsed ? html`<span class="is-ok">✓ seems used</span>` : null}${outcome === "given" ? null : html`<span>${why}${earlier ? `: it was given ${where(earlier)}` : ""}</span>`}${changed && !forgotten && !then ? html`<span>its tags or other details were changed since</span>` : null}</span>
     ${then && !forgotten ? html`<details><summary>These were its words then; it was changed since</summary><${Diff} before=${then} after=${content} /></details>` : null}
     ${asked && !memory.forgotten ? html`<${Why} search=${asked} memory=${memory} label=${`Why was it ${memory.given ? "given" : "left out"}?`} />` : null}</li>`;
 }

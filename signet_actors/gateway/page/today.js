@@ -35,10 +35,10 @@ function Day({ day, pipeline }) {
     <p class="big">${prompts.toLocaleString("en")} <span class="meta">${prompts === 1 ? "prompt" : "prompts"}</span></p>
     <svg class="spark" viewBox="0 0 96 24" preserveAspectRatio="none" role="img" aria-label=${`Prompts by hour, at most ${most}`}>${byHour.map((number, hour) =>
       html`<rect key=${hour} x=${hour * 4} width="3" y=${24 - (22 * number) / most - 1} height=${(22 * number) / most + 1} />`)}</svg>
-    <dl class="facts"><dt>Given memories</dt><dd>${share(given)}</dd><dt>Nothing fits, or nothing new</dt><dd>${share(nothing)}</dd><dt>Skipped</dt><dd>${share(prompts - given - nothing)}</dd>
-      <dt>Given in all</dt><dd>${count(day.characters, "character")}, about ${count(day.tokens, "token")}</dd>
+    <dl class="facts"><dt>With memories</dt><dd>${share(given)}</dd><dt>Nothing fits, or nothing new</dt><dd>${share(nothing)}</dd><dt>Skipped</dt><dd>${share(prompts - given - nothing)}</dd>
+      <dt>Sent to agents</dt><dd>${count(day.characters, "character")}, about ${count(day.tokens, "token")}</dd>
       <dt>Model calls</dt><dd>${count(pipeline.usageToday.reduce((sum, one) => sum + one.calls, 0), "call")}${cost ? `, $${cost.toFixed(2)}` : ""}</dd></dl>
-    ${day.projects.length < 2 ? null : html`<h3>Given nothing, by project</h3><dl class="facts by-project">${day.projects.slice(0, PROJECTS).map((one) => html`<dt>${one.project
+    ${day.projects.length < 2 ? null : html`<h3>Prompts given nothing, by project</h3><dl class="facts by-project">${day.projects.slice(0, PROJECTS).map((one) => html`<dt>${one.project
       ? html`<a href=${to("sessions", { project: one.project })}>${projectName(one.project)}</a>` : "no project"}</dt><dd>${share(one.nothing, one.prompts)} of ${count(one.prompts, "prompt")}</dd>`)}</dl>`}</section>`;
 }
 

@@ -30,7 +30,8 @@ export function Now({ search }) {
   const was = new Set(search.memories.filter((memory) => memory.given).map((memory) => memory.id));
   const given = rows.filter((memory) => memory.given);
   const gone = search.memories.filter((memory) => memory.given && !given.some((one) => one.id === memory.id));
-  return html`<div class="told" role="status"><p><b>Today it would be given ${given.length ? count(given.length, "memory", "memories") : "nothing"}${!gone.length && given.every((one) => was.has(one.id)) ? ", the same as then" : ""}.</b></p>
+  const isSame = !gone.length && given.length === search.given && search.memories.every((memory) => !memory.given || !memory.changed);
+  return html`<div class="told" role="status"><p><b>Today it would be given ${given.length ? count(given.length, "memory", "memories") : "nothing"}${isSame ? ", the same as then" : ""}.</b></p>
     <ul>${given.map((memory) => html`<li key=${memory.id}>${was.has(memory.id) ? "" : "+ "}${cut(memory.content || "", 160)} <${Relevance} value=${memory.relevance} /></li>`)}
       ${gone.map((memory) => html`<li key=${memory.id}>− ${memory.forgotten ? "a memory that is forgotten" : cut(memory.content || "", 160)}: ${rows.find((one) => one.id === memory.id)?.why || "it is not found any more"}</li>`)}</ul></div>`;
 }
