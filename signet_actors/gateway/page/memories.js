@@ -21,6 +21,8 @@ const NEAREST = 3;
 // The conditions of an address, as fields of a request.
 const conditions = ({ type, tags, who, pinned, since, project }) => ({ type, tags, who, pinned: pinned ? true : undefined, since, project });
 
+const wordsOf = (text) => text?.split(/\s+/).slice(0, 20).join(" ").slice(0, 500); // as many as the daemon takes
+
 async function read(params, most, signal) {
   const filters = conditions(params);
   if (params.q && !params.deleted) {
@@ -31,7 +33,7 @@ async function read(params, most, signal) {
     const [rows, weak] = [found.filter((row) => !isWeak(row)), found.filter(isWeak).sort((a, b) => b.relevance - a.relevance)];
     return { rows, weak, total: rows.length, ms: performance.now() - began, by: reply.method === "hybrid" ? "words and meaning" : "words" };
   }
-  const reply = await api("memories.list", { ...filters, limit: most, deleted: params.deleted, words: params.q?.split(/\s+/).slice(0, 20).join(" ").slice(0, 500) }, { signal });
+  const reply = await api("memories.list", { ...filters, limit: most, deleted: params.deleted, words: wordsOf(params.q) }, { signal });
   return { rows: reply.memories, total: reply.total, all: reply.stats.total };
 }
 
