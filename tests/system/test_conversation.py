@@ -128,6 +128,30 @@ def test_a_prompt_that_is_said_twice_has_its_own_turn_each_time(daemon: LiveDaem
     assert (had["outcome"], had["earlier"]) == ("received", {"kind": "prompt", "number": 1})
 
 
+def test_a_prompt_that_the_transcript_lacks_leaves_the_others_their_turns(daemon: LiveDaemon) -> None:
+    agent = person(daemon, "carl")
+    ask(agent, "s-1", "which port", PORT, FRIDAY, "which port")
+    say(agent, "s-1", ("user", PORT), ("assistant", "A."), ("user", FRIDAY), ("user", "which port"))
+    found = rows(agent, "s-1")
+    assert shape(found) == [(None, 1), (PORT, 2), ("A.", None), (FRIDAY, 3), ("which port", 4)]
+    body = {"sessionKey": "s-1", "dryRun": True, "asOf": found[0]["search"]["id"]}
+    named = {"userPrompt": "which port", "harness": "codex", "project": PROJECT}
+    asked = [agent.post(HOOK, each).ok()["queryTerms"] for each in (body, {**body, **named})]
+    assert asked[0] == asked[1]
+
+
+def test_the_turn_that_is_run_again_is_that_of_all_that_is_kept_of_the_prompt(daemon: LiveDaemon) -> None:
+    agent = person(daemon, "cora")
+    same = "Please be brief and answer in one sentence only, if you can, thank you: "
+    ask(agent, "s-1", f"{same}{PORT}")
+    say(agent, "s-1", ("user", f"{same}{FRIDAY}"))
+    (row,) = rows(agent, "s-1")
+    (memory,) = [one["id"] for one in row["search"]["memories"] if "5433" in one["content"]]
+    body = {"sessionKey": "s-1", "dryRun": True, "asOf": row["search"]["id"], "explainId": memory}
+    told = agent.post(HOOK, body).ok()
+    assert ("port" in told["queryTerms"], told["explained"]["asThen"]) == (True, True)
+
+
 def test_what_the_start_had_given_is_told_so_and_a_compaction_is_marked(daemon: LiveDaemon) -> None:
     agent = person(daemon, "dora")
     hook(agent, "session-start", "s-1", project=PROJECT)

@@ -16,6 +16,7 @@ from signet_actors.features.conversation.rules import (
     Said,
     Sought,
     head_of,
+    is_prompt,
     is_whole,
     joined,
     new_words,
@@ -228,6 +229,8 @@ def prompt(snapshot: Snapshot, asked: api.FindPrompt) -> api.FoundPrompt:
     behind = session.turns[place + 1].pieces[0] if place + 1 < len(session.turns) else None
     bound = {"transcript": session.transcript, "turn": session.turns[place].pieces[0], "next": behind}
     text = "".join(piece for (piece,) in snapshot.rows(_PIECES, bound))
+    if not is_prompt(text, search.prompt or ""):
+        return msgspec.structs.replace(found, whole=is_whole(search.prompt or ""), before=before)
     return msgspec.structs.replace(found, text=text, whole=True, before=before)
 
 

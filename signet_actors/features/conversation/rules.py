@@ -6,16 +6,19 @@ Source: docs/guides/hooks.md "A session, prompt by prompt".
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from itertools import accumulate, islice, pairwise
+from math import inf
 from typing import Final, NamedTuple
 
 from signet_actors.domain.normalization import collapsed
+from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.features.searches.rules import HEAD_CHARS
 from signet_actors.operations.hooks import SearchMemory
 
 ALIKE_CHARS: Final = 60
 """Of a prompt and of a turn that are compared, on one line."""
+_BLOCK: Final = 256
 _LEAST_SHARED: Final = 2
 _WORD: Final = re.compile(r"[\w./-]{4,}")
 
@@ -45,28 +48,21 @@ def is_whole(kept: str) -> bool:
     return len(kept) < HEAD_CHARS // 2
 
 
+def is_prompt(turn: str, kept: str) -> bool:
+    """Return True if the turn is the prompt of which this beginning is kept, as far as that tells."""
+    words = collapsed(turn)
+    return words == kept if is_whole(kept) else words.startswith(kept)
+
+
 def joined(said: Sequence[Said], sought: Sequence[Sought]) -> list[tuple[int | None, int | None]]:
     """Return the rows of a session in order, each the position of its turn and that of its search; one may be None.
 
-    A turn has no number of a prompt, and of a prompt the beginning is kept: it belongs to the first user's turn that
-    begins with it, after the turn of the prompt before. Any other search stands before the first row that is later.
+    A turn has no number of a prompt, and of a prompt the beginning is kept: as many prompts as possible have a turn
+    that begins alike, in order. Any other search stands before the first row that is later.
     """
-    places: dict[str, list[int]] = {head: [] for _, head in sought if head}
-    lengths = sorted({len(head) for head in places})
-    for place, (_, head) in enumerate(said):
-        for length in lengths[: bisect_right(lengths, len(head))]:
-            places.get(head[:length], []).append(place)
-    search_of: dict[int, int] = {}
-    loose: list[int] = []
-    after = 0
-    for number, (_, head) in enumerate(sought):
-        alike = places.get(head, [])
-        found = bisect_left(alike, after)
-        if found == len(alike):
-            loose.append(number)
-        else:
-            search_of[alike[found]] = number
-            after = alike[found] + 1
+    search_of = dict(_aligned(said, sought))
+    matched = set(search_of.values())
+    loose = [number for number in range(len(sought)) if number not in matched]
     loose.sort(key=lambda number: sought[number].at, reverse=True)
     rows: list[tuple[int | None, int | None]] = []
     for place, turn in enumerate(said):
@@ -76,6 +72,61 @@ def joined(said: Sequence[Said], sought: Sequence[Sought]) -> list[tuple[int | N
             rows.append((None, loose.pop()))
         rows.append((place, search))
     return rows + [(None, number) for number in reversed(loose)]
+
+
+def _aligned(said: Sequence[Said], sought: Sequence[Sought]) -> list[tuple[int, int]]:
+    """Return turns with their prompts: a longest common subsequence of the heads, the first one, then nearest in time.
+
+    Source: H. Hyyrö, "Bit-parallel LCS-length computation revisited", 2004: bit n of the number of a turn is 0 if
+    the subsequence of all up to it is longer with prompt n. Of ``_BLOCK`` turns one number is kept at a time.
+    """
+    alike = {turn.head for turn in said} & {search.head for search in sought} - {""}
+    places = [place for place, turn in enumerate(said) if turn.head in alike]
+    numbers = [number for number, search in enumerate(sought) if search.head in alike]
+    masks = dict.fromkeys(alike, 0)
+    for bit, number in enumerate(numbers):
+        masks[sought[number].head] |= 1 << bit
+    none = (1 << len(numbers)) - 1
+
+    def step(row: int, place: int) -> int:
+        used = row & masks[said[place].head]
+        return (row + used | row - used) & none
+
+    pairs: list[tuple[int, int]] = []
+    bit = len(numbers) - 1
+    begins = list(islice(accumulate(places, step, initial=none), 0, None, _BLOCK))
+    for block in reversed(range(len(begins))):
+        within = places[block * _BLOCK : (block + 1) * _BLOCK]
+        rows = list(accumulate(within, step, initial=begins[block]))
+        turn = len(within)
+        while turn and bit >= 0:
+            if rows[turn] >> bit & 1:
+                bit -= 1
+                continue
+            turn -= 1
+            if rows[turn] >> bit & 1:
+                pairs.append((within[turn], numbers[bit]))
+                bit -= 1
+    return _nearest(said, sought, pairs)
+
+
+def _nearest(said: Sequence[Said], sought: Sequence[Sought], pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the pairs, the last first, each with what is nearest in time of all that may take its place."""
+    found = []
+    place_end, number_end = len(said), len(sought)
+
+    def apart(place: int, number: int) -> float:
+        at, then = epoch_ms(said[place].at or ""), epoch_ms(sought[number].at)
+        return inf if at is None or then is None else abs(at - then)
+
+    for (place, number), (place_before, number_before) in pairwise([*pairs, (-1, -1)]):
+        head = said[place].head
+        alike = [each for each in range(number_before + 1, number_end) if sought[each].head == head]
+        *_, number_end = min((apart(place, each), each != number, each) for each in alike)
+        alike = [each for each in range(place_before + 1, place_end) if said[each].head == head]
+        *_, place_end = min((apart(each, number_end), each != place, each) for each in alike)
+        found.append((place_end, number_end))
+    return found
 
 
 def new_words(answer: str, prompt: str) -> set[str]:
