@@ -205,8 +205,16 @@ def carry_out(room: PipelineHarness) -> None:
     room.ask(RecordEvents(events=(event, event)))
     considered = ConsideredMemory(room.value(f"SELECT seq FROM memories WHERE id = '{changed.id}'"), 1, 0.75, "given")
     asked = {"session_key": "golden-summary", "context_epoch": 1, "project": "/golden", "harness": "codex"}
-    found = {"prompt": "what is golden?", "given": 1, "characters": 90, "duration_ms": 4.5, "memories": (considered,)}
-    search = Search(id="golden-search", created_at=began, kind="prompt", agent_id="default", **asked, **found)
+    found = {"prompt": "what is golden?", "given": 1, "characters": 90, "duration_ms": 4.5, "answered": True}
+    search = Search(
+        id="golden-search",
+        created_at=began,
+        kind="prompt",
+        agent_id="default",
+        memories=(considered,),
+        **asked,
+        **found,
+    )
     room.ask(RecordSearches(searches=(search,)))
 
 

@@ -270,5 +270,30 @@ def test_the_answer_before_a_prompt_counts_as_it_did_then(daemon: LiveDaemon) ->
         ("user", "why that?"),
     )
     assert kept["given"], "of the answer before it"
-    reply = agent.post(HOOK, {"sessionKey": "s-1", "dryRun": True, "asOf": kept["id"], "explain": True}).ok()
+    body = {"sessionKey": "s-1", "dryRun": True, "asOf": kept["id"], "explain": True}
+    reply = agent.post(HOOK, body).ok()
     assert given(reply["considered"]) == given(kept["memories"])
+    explain = {"explainId": kept["memories"][0]["id"]}
+    assert agent.post(HOOK, body | explain).ok()["explained"]["asThen"] is True
+
+
+def test_an_answer_that_was_not_sent_with_a_prompt_does_not_count(daemon: LiveDaemon) -> None:
+    agent = person(daemon, "karl")
+    before, answer = (
+        "what did we talk about yesterday evening?",
+        "The invoices are numbered, and the staging frontend is deployed.",
+    )
+    ask(agent, "s-1", before, "why that?")
+    say(agent, "s-1", ("user", before), ("assistant", answer), ("user", "why that?"))
+    kept = searches(agent, session="s-1")[0]
+    assert (kept["prompt"], kept["memories"]) == ("why that?", [])
+    reply = agent.post(HOOK, {"sessionKey": "s-1", "dryRun": True, "asOf": kept["id"], "explain": True}).ok()
+    assert (reply["considered"], reply["memoryCount"]) == ([], 0)
+
+
+def test_a_dry_run_without_the_answer_that_was_sent_is_not_as_then(daemon: LiveDaemon) -> None:
+    agent = person(daemon, "kurt")
+    ask(agent, "s-1", PORT, lastAssistantMessage="The invoices are numbered.")
+    (kept,) = searches(agent, session="s-1")
+    body = {"sessionKey": "s-1", "dryRun": True, "asOf": kept["id"], "explainId": kept["memories"][0]["id"]}
+    assert agent.post(HOOK, body).ok()["explained"]["asThen"] is False

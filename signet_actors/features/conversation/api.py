@@ -71,7 +71,7 @@ class FindPrompt(Request[Answered], frozen=True, kw_only=True, tag="conversation
 class FoundPrompt(msgspec.Struct, frozen=True, kw_only=True):
     """``found``: the session has this prompt. ``text``: as its transcript has it, else what is kept; None if erased.
 
-    ``whole``: nothing of it is missing. ``before``: what the assistant had said last, if the transcript has it.
+    ``whole``: nothing of it is missing. ``before``: the answer that came with it, if the transcript has it.
     """
 
     found: bool
@@ -79,7 +79,7 @@ class FoundPrompt(msgspec.Struct, frozen=True, kw_only=True):
     project: str | None = None
     text: str | None = None
     whole: bool = False
-    before: str | None = None
+    before: str = ""
 
 
 class FindFate(Request[Answered], frozen=True, kw_only=True, tag="conversation.find_fate"):

@@ -38,8 +38,8 @@ _BEGINNING_CHARS: Final = 600
 """Of a turn, of which the beginning is made; white space counts."""
 _OF_SESSION: Final = "s.session_key = :session_key AND s.agent_id = :agent_id"
 _SEARCHES: Final = (
-    "SELECT s.seq, s.id, s.created_at, s.kind, s.context_epoch, s.project, s.harness, s.prompt FROM searches s"
-    f" WHERE {_OF_SESSION} ORDER BY s.seq LIMIT {api.MOST_SEARCHES}"
+    "SELECT s.seq, s.id, s.created_at, s.kind, s.context_epoch, s.project, s.harness, s.prompt,"
+    f" s.answered FROM searches s WHERE {_OF_SESSION} ORDER BY s.seq LIMIT {api.MOST_SEARCHES}"
 )
 _TURNS: Final = (
     "SELECT u.seq, u.continues, u.role, u.said_at, CASE WHEN u.role = 'user' THEN substr(u.content, 1, :chars) END"
@@ -74,6 +74,7 @@ class _Search(NamedTuple):
     project: str | None
     harness: str | None
     prompt: str | None
+    answered: int | None
 
 
 class _Turn(NamedTuple):
@@ -221,17 +222,25 @@ def prompt(snapshot: Snapshot, asked: api.FindPrompt) -> api.FoundPrompt:
     place, number = session.rows[at]
     assert number is not None, "it is the row of a search"
     search = session.searches[number]
-    found = api.FoundPrompt(found=True, harness=search.harness, project=search.project, text=search.prompt)
-    if place is None:
-        return msgspec.structs.replace(found, whole=search.prompt is not None and is_whole(search.prompt))
-    said = next((turn for turn in reversed(session.turns[:place]) if turn.role == "assistant"), None)
-    before = None if said is None else _words(snapshot, [said])[said.pieces][0]
-    behind = session.turns[place + 1].pieces[0] if place + 1 < len(session.turns) else None
-    bound = {"transcript": session.transcript, "turn": session.turns[place].pieces[0], "next": behind}
-    text = "".join(piece for (piece,) in snapshot.rows(_PIECES, bound))
-    if not is_prompt(text, search.prompt or ""):
-        return msgspec.structs.replace(found, whole=is_whole(search.prompt or ""), before=before)
-    return msgspec.structs.replace(found, text=text, whole=True, before=before)
+    text, before = search.prompt, ""
+    whole = text is not None and is_whole(text)
+    if place is not None and text is not None:
+        said = next((turn for turn in reversed(session.turns[:place]) if turn.role == "assistant"), None)
+        before = _words(snapshot, [said])[said.pieces][0] if said and search.answered else ""
+        behind = session.turns[place + 1].pieces[0] if place + 1 < len(session.turns) else None
+        bound = {"transcript": session.transcript, "turn": session.turns[place].pieces[0], "next": behind}
+        words = "".join(piece for (piece,) in snapshot.rows(_PIECES, bound))
+        if is_prompt(words, text):
+            text, whole = words, True
+    is_answer_known = 0 < len(before) < api.ANSWER_CHARS if search.answered else search.answered == 0
+    return api.FoundPrompt(
+        found=True,
+        harness=search.harness,
+        project=search.project,
+        text=text,
+        whole=whole and is_answer_known,
+        before=before,
+    )
 
 
 def _is_prompt(session: _Session, number: int | None, search_id: str) -> bool:

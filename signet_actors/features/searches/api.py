@@ -59,7 +59,10 @@ class ConsideredMemory(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A hook or a recall. ``prompt``: the beginning of what was asked. ``memories``: the best first."""
+    """A hook or a recall. ``prompt``: the beginning of what was asked. ``memories``: the best first.
+
+    ``answered``: a prompt came with the answer before it; None of what is no prompt.
+    """
 
     id: str
     created_at: str
@@ -74,6 +77,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     given: int = 0
     characters: int = 0
     duration_ms: float = 0.0
+    answered: bool | None = None
     memories: tuple[ConsideredMemory, ...] = ()
 
 

@@ -10,7 +10,7 @@ from signet_actors.store.engine import Insert, WriteTransaction
 
 _COLUMNS: Final = (
     *("id", "created_at", "kind", "agent_id", "session_key", "context_epoch", "project", "harness", "prompt"),
-    *("skipped", "given", "characters", "duration_ms"),
+    *("skipped", "given", "characters", "duration_ms", "answered"),
 )
 _SEARCHES: Final = Insert("searches", _COLUMNS, "ON CONFLICT (id) DO NOTHING")
 _ROWS: Final = Insert("search_rows", ("search_seq", "place", "memory_id", "content_version", "relevance", "outcome"))
@@ -64,7 +64,7 @@ def record(context: CommandContext, command: RecordSearches) -> SearchesRecorded
             prompt = None if erased[at] else prompt
         values += (search.id, search.created_at, search.kind, search.agent_id, search.session_key)
         values += (search.context_epoch, search.project, search.harness, prompt, search.skipped)
-        values += (search.given, search.characters, search.duration_ms)
+        values += (search.given, search.characters, search.duration_ms, search.answered)
     tx.insert(_SEARCHES, values)
     seqs = dict(_selected(tx, _SEQS, list(wanted)))
     rows = [

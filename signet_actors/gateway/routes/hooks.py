@@ -182,6 +182,7 @@ async def user_prompt_submit(call: Call[api.UserPromptRequest]) -> HttpResponse:
             project=project,
             skipped="disabled" if reply.engine == "disabled" else None,
             characters=len(reply.inject),
+            answered=bool(last),
         )
         if start is not None:
             text = f"{start.inject}\n\n{reply.inject}".strip()

@@ -59,7 +59,7 @@ async def recorded(call: Call[UserPromptRequest], search_id: str) -> tuple[UserP
         harness=request.harness or kept.harness or "",
         project=request.project or kept.project,
         prompt=ends_of(kept.text, MAX_PROMPT_CHARS),
-        last_assistant_message=request.last_assistant_message or beginning_of(kept.before or "", MAX_QUERY_CHARS),
+        last_assistant_message=request.last_assistant_message or beginning_of(kept.before, MAX_QUERY_CHARS),
     )
     return request, kept.whole
 

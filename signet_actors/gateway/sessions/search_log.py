@@ -85,6 +85,7 @@ class SearchLog:
         harness: str | None = None,
         skipped: str | None = None,
         characters: int = 0,
+        answered: bool | None = None,
         began_ns: int = 0,
         id_: str | None = None,
     ) -> None:
@@ -109,6 +110,7 @@ class SearchLog:
             given=sum(row.outcome in GIVEN for row in rows),
             characters=characters,
             duration_ms=round(took_ms, 2),
+            answered=answered,
             memories=rows,
         )
         if len(self._waiting) >= MOST_WAITING:

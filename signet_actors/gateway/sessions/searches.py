@@ -26,6 +26,7 @@ async def note_search(
     project: str | None = None,
     skipped: str | None = None,
     characters: int = 0,
+    answered: bool | None = None,
 ) -> None:
     """Note a search when its answer was sent, for the owner; a retry of it is the same search.
 
@@ -49,6 +50,7 @@ async def note_search(
             harness=harness,
             skipped=skipped,
             characters=characters,
+            answered=answered,
             began_ns=call.began_ns,
             id_=None if call.request_key is None or skipped else f"{kind}-{call.request_key}",
         )
