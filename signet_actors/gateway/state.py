@@ -34,6 +34,7 @@ from signet_actors.gateway.sessions.search_log import SearchLog
 from signet_actors.gateway.sessions.session_secrets import SessionSecrets
 from signet_actors.gateway.sessions.table import SessionTable
 from signet_actors.gateway.skipped_transcripts import SkippedTranscripts
+from signet_actors.gateway.status.kept_replies import KeptReplies
 from signet_actors.gateway.status.readiness import Readiness, readiness
 from signet_actors.gateway.status.replies import StatusRequests
 from signet_actors.gateway.status.request_metrics import RequestMetrics
@@ -90,8 +91,9 @@ class GatewayState:
     on. ``server_context`` holds what connections hold and what was rejected before the application ran; it is None
     until the server exists. ``embedding_refused``: why the saved settings of the model are not in effect.
     ``captures``: the transcripts of sessions that go on, while they are being stored.
-    ``harnesses_seen``: when the last hook of each harness came, in milliseconds since 1970. ``harnesses_with_tools``:
-    those whose agents have searched or stored with the tools of MCP, or that `signet connect` gave them.
+    ``harnesses_seen``: when the last hook of each harness came, in milliseconds since 1970, but for those of a check.
+    ``harnesses_with_tools``: those whose agents have searched or stored with the tools of MCP, or that `signet connect`
+    gave them.
     """
 
     boot: ChildContext
@@ -117,6 +119,7 @@ class GatewayState:
     telemetry: Telemetry = field(init=False)
     usage: Usage = field(init=False)
     status_requests: StatusRequests = field(init=False)
+    prompt_counts: KeptReplies = field(init=False)
     access_counts: AccessCounts = field(init=False)
     audit: AuditEvents = field(init=False)
     sessions: SessionTable = field(init=False)
@@ -162,6 +165,7 @@ class GatewayState:
 
     def __post_init__(self) -> None:
         self.status_requests = StatusRequests(self.bus, self.clock)
+        self.prompt_counts = KeptReplies(self.clock)
         self.access_counts = AccessCounts(self.bus)
         self.audit = AuditEvents(self.bus, self.clock, self.log, lambda: new_id(self.clock, self.rng))
         self.telemetry = Telemetry(

@@ -11,7 +11,7 @@ from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.features.analytics import reads
 from signet_actors.features.analytics.api import CountPrompts, PromptsReply, PromptsRequest
 from signet_actors.features.searches import reads as searches
-from signet_actors.features.searches.api import RecordSearches, Search
+from signet_actors.features.searches.api import FindLastPrompts, LastPrompts, RecordSearches, Search
 from signet_actors.protocol.memories import ReadScope
 from tests.support.store_room import StoreRoom, plan_of
 
@@ -42,9 +42,15 @@ def recorded(room: StoreRoom, count: int, seed: int, span_h: int = 48, **always:
 
 
 def counted(room: StoreRoom, agent: str = "default", **wanted: Any) -> PromptsReply:
-    asked = CountPrompts(read=ReadScope(agent), request=PromptsRequest(**wanted), now=iso(NOW_MS))
+    asked = CountPrompts(agent_id=agent, request=PromptsRequest(**wanted), now=iso(NOW_MS))
     with room.reader.open_snapshot() as snapshot:
         return reads.prompts(snapshot, asked)
+
+
+def last(room: StoreRoom, hours: int = 24, harnesses: tuple[str, ...] = ()) -> LastPrompts:
+    asked = FindLastPrompts(read=ReadScope("default"), since=iso(NOW_MS - hours * HOUR_MS), harnesses=harnesses)
+    with room.reader.open_snapshot() as snapshot:
+        return searches.last_prompts(snapshot, asked)
 
 
 @pytest.mark.parametrize("hours", [1, 24, 168])
@@ -79,19 +85,49 @@ def test_the_counts_are_those_of_the_rows(room: StoreRoom, hours: int, project: 
 
 
 def test_the_last_prompt_may_be_old_and_the_last_that_was_given_something_is_of_the_period(room: StoreRoom) -> None:
-    assert (counted(room).last, counted(room).last_given) == (None, None)
+    assert last(room) == LastPrompts(last=None, last_given=None)
     recorded(room, 1, 2, 40, kind="prompt", given=1, skipped=None)
     recorded(room, 1, 3, 4, kind="prompt", given=1, skipped=None)
     recorded(room, 1, 4, 3, kind="prompt", given=0, skipped=None, project="/api")
     recorded(room, 2, 5, 2, kind="recall", given=1)
     recorded(room, 2, 6, 2, kind="prompt", given=1, agent_id="other")
-    found = counted(room, project="/shop")
+    found = last(room)
     assert found.last is not None
     assert (found.last.id, found.last.outcome) == ("4-0", "no memory fits")
     assert found.last_given is not None
     assert (found.last_given.id, found.last_given.outcome) == ("3-0", "given 1 memory")
-    later = counted(room, hours=1)
-    assert (later.last, later.last_given, later.prompts) == (found.last, None, 0)
+    assert last(room, hours=1) == LastPrompts(last=found.last, last_given=None)
+
+
+def test_a_check_counts_for_nothing(room: StoreRoom) -> None:
+    recorded(room, 1, 2, 4, kind="prompt", given=1, skipped=None, harness="codex", session_key="signet-cheque")
+    found, heard, count = last(room), last(room, harnesses=("codex",)), counted(room)
+    assert heard.heard["codex"] < iso(NOW_MS - 3 * HOUR_MS)
+    assert count.prompts == count.ms.count == 1
+    recorded(room, 3, 3, 2, kind="prompt", given=2, skipped=None, harness="codex", session_key="signet-check-1")
+    assert (last(room), last(room, harnesses=("codex",)), counted(room)) == (found, heard, count)
+
+
+def test_when_programs_were_heard_is_told_of_those_that_are_asked_for(room: StoreRoom) -> None:
+    (first,) = recorded(room, 1, 2, 400, kind="start", harness="codex")
+    (second,) = recorded(room, 1, 3, 200, kind="tool", harness="codex")
+    recorded(room, 1, 4, 100, kind="prompt", harness="codex", agent_id="other")
+    recorded(room, 1, 5, 1, kind="prompt", harness="gemini")
+    assert first.created_at < second.created_at
+    assert last(room, harnesses=("codex", "opencode")).heard == {"codex": second.created_at}
+    assert last(room).heard == {}
+
+
+def test_of_very_many_searches_the_newest_are_counted(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = recorded(room, 60, 1, kind="prompt", skipped=None)
+    recorded(room, 40, 2, 1, agent_id="other", kind="prompt")
+    monkeypatch.setattr(reads, "MAX_READ", 60)
+    assert (counted(room, hours=168).prompts, counted(room, hours=168).complete) == (60, True)
+    monkeypatch.setattr(reads, "MAX_READ", 25)
+    found = counted(room, hours=168)
+    assert (found.prompts, sum(found.by_hour), found.ms.count, found.complete) == (25, 25, 25, False)
+    assert found.characters == sum(row.characters for row in rows[-25:])
+    assert counted(room, hours=1).complete, "all of the hour are counted"
 
 
 def test_times_are_those_of_prompts_that_were_answered(room: StoreRoom) -> None:
@@ -103,6 +139,13 @@ def test_times_are_those_of_prompts_that_were_answered(room: StoreRoom) -> None:
 
 
 def test_a_question_reads_the_rows_of_the_agent_and_the_period_only(room: StoreRoom) -> None:
-    for sql in (reads._COUNTS, reads._HOURS.format("s.seq"), searches._LAST_GIVEN):
+    for sql in (
+        reads._COUNTS,
+        reads._HOURS.format("s.seq"),
+        *(searches._LAST_PROMPT, searches._LAST_GIVEN, searches._LAST_HEARD),
+    ):
         assert plan_of(room.connection, sql)[0] == "SEARCH s USING INDEX idx_searches_agent (agent_id=? AND rowid>?)"
+    assert "COVERING INDEX idx_searches_agent (agent_id=? AND rowid>?)" in str(
+        plan_of(room.connection, searches._BEYOND)
+    )
     assert "COVERING INDEX idx_searches_created_at (created_at>?)" in str(plan_of(room.connection, searches._FIRST))

@@ -198,9 +198,10 @@ def test_what_came_of_prompts_is_counted_by_project_and_printed(daemon: LiveDaem
         (PROJECT, 4, 2),
         ("/home/ada/api", 1, 1),
     ]
-    assert counted["last"]["id"] == kept[0]["id"]
-    assert counted["lastGiven"]["outcome"] == "given 1 memory"
     assert counted["ms"]["count"] == 4
+    assert counted["complete"] is True
+    first, second = (agent.get("/api/analytics/prompts", hours=24).ok() for _ in range(2))
+    assert first["since"] == second["since"], "the reply was kept"
     assert agent.get("/api/analytics/prompts", hours=0).ok()["byHour"] == counted["byHour"], "at least one hour"
     lines = [line.split("\t") for line in signet(daemon, "analytics", "prompts", "--agent", "counter").splitlines()]
     assert [line[:5] for line in lines[:2]] == [["all", "5", "1", "3", "1"], [PROJECT, "4", "1", "2", "1"]]

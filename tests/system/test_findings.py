@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -89,17 +90,59 @@ def test_a_daemon_that_was_not_asked_for_a_week_is_silent(daemon: LiveDaemon) ->
     daemon.start()
 
 
-def test_a_connected_program_that_was_not_heard_is_a_finding(daemon: LiveDaemon) -> None:
+def test_a_connected_program_that_was_not_heard_for_a_week_is_a_finding(daemon: LiveDaemon) -> None:
     add_connected(daemon.workspace, ConnectedHarness("claude-code", "Claude Code", str(daemon.root / "settings.json")))
-    (found,) = findings(daemon.owner)
-    assert found == (
-        "warn",
-        "Claude Code was not heard since the daemon started.",
-        "signet connect claude-code --check",
-    )
+    assert findings(daemon.owner) == [], "the daemon has just started"
     body = {"harness": "claude-code", "sessionKey": "s-3", "userPrompt": JOKE}
     daemon.owner.post("/api/hooks/user-prompt-submit", body).ok()
     assert findings(daemon.owner) == []
+    assert daemon.stop() == 0
+    daemon.start()
+    assert findings(daemon.owner) == [], "it was heard before the daemon started again"
+    hook(daemon.owner, "user-prompt-submit", "s-4", project=SHOP, userPrompt=JOKE)
+    assert daemon.stop() == 0
+    daemon.edit("UPDATE searches SET created_at = '2026-01-01T00:00:00.000Z' WHERE harness = 'claude-code'")
+    daemon.start()
+    ((severity, text, command),) = findings(daemon.owner)
+    assert (severity, command) == ("warn", "signet connect claude-code --check")
+    assert re.fullmatch(r"Claude Code was not heard for \d+ (d|mo|y)\.", text), text
+    daemon.owner.post("/api/hooks/user-prompt-submit", {**body, "sessionKey": "signet-check-2"}).ok()
+    assert findings(daemon.owner)[0][1] == text, "a check is made by signet, not by the program"
+    daemon.owner.post("/api/hooks/user-prompt-submit", body).ok()
+    assert findings(daemon.owner) == []
+
+
+def test_a_check_is_no_prompt_and_a_long_name_is_cut(daemon: LiveDaemon) -> None:
+    agent = daemon.owner.acting(x_signet_agent_id="checked")
+    agent.remember("The staging database listens on port 5433")
+    hook(agent, "user-prompt-submit", "signet-check-1", userPrompt=PORT)
+    assert verdict(agent) == ("none", "Ready", "No prompt has come yet.")
+    assert agent.get("/api/analytics/prompts").ok()["prompts"] == 0
+    agent.post("/api/hooks/user-prompt-submit", {"harness": "h" * 90, "sessionKey": "s-1", "userPrompt": PORT}).ok()
+    assert verdict(agent) == ("ok", "Working", f"The last prompt came just now from {'h' * 30}: given 1 memory.")
+
+
+def test_a_hook_that_is_switched_off_is_a_finding_and_memory_does_not_work() -> None:
+    with live_daemon(config="hooks: {userPromptSubmit: {enabled: false}}\n") as daemon:
+        hook(daemon.api, "user-prompt-submit", "s-1", userPrompt=PORT)
+        told_off = "The last prompt came just now from codex: not asked: it is switched off in the settings."
+        assert verdict(daemon.api) == ("warn", "Not asked", told_off)
+        assert findings(daemon.api) == [
+            (
+                "warn",
+                "Prompts are given no memories: hooks.userPromptSubmit.enabled is false.",
+                "signet config set hooks.userPromptSubmit.enabled true",
+            )
+        ]
+
+
+def test_a_prompt_that_another_program_serves_is_no_fault(daemon: LiveDaemon) -> None:
+    agent = daemon.owner.acting(x_signet_agent_id="claimed")
+    for path in ("plugin", "legacy"):
+        hook(agent, "user-prompt-submit", "s-1", userPrompt=PORT, runtimePath=path)
+    level, word, sentence = verdict(agent)
+    assert (level, word) == ("ok", "Working")
+    assert "not asked: another program serves this session." in sentence
 
 
 def test_a_failed_backup_and_a_frozen_store_are_findings_the_worst_first() -> None:
@@ -115,8 +158,8 @@ def test_a_failed_backup_and_a_frozen_store_are_findings_the_worst_first() -> No
 def test_a_dead_job_is_a_finding_with_its_cause() -> None:
     with with_a_model() as daemon:
         daemon.api.remember(GARBLED)
-        eventually(lambda: findings(daemon.api), what="the job is dead", within_s=60)
-        (found,) = findings(daemon.api)
+        eventually(lambda: "failed for good" in str(findings(daemon.api)), what="the job is dead", within_s=60)
+        (found,) = (one for one in findings(daemon.api) if "failed for good" in one[1])
         cause = daemon.api.get("/api/pipeline/status").ok()["dead"][0]["cause"].rstrip(".")
         assert found == (
             "warn",

@@ -79,7 +79,7 @@ def test_a_program_reads_what_was_asked_and_given_and_tries_a_prompt(client: Cli
     )
     assert client.searches(since="2100-01-01").searches == []
     counted = client.prompts(hours=2)
-    assert (counted.prompts, counted.by_hour, counted.last) == (0, [0, 0], None)
+    assert (counted.prompts, counted.by_hour, counted.complete) == (0, [0, 0], True)
     assert counted.characters == row.characters
     assert client.searches(session="s1", kind="prompt", number=1).searches == []
     (said,) = client.conversation("s1", limit=1).rows

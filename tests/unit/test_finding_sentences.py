@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from signet_actors.config.schema import BackupConfig, Config
 from signet_actors.domain.retention import FIRST_CLOCK
+from signet_actors.domain.timestamps import iso
+from signet_actors.features.searches.api import LastPrompts, SearchRow
 from signet_actors.gateway.status import findings
 from signet_actors.gateway.status.findings import SILENT_MS, SeenHarness
 from signet_actors.operations.status import RetentionReport
@@ -70,20 +73,51 @@ def test_a_missing_backup_is_a_finding_after_a_day(
     assert [one.text for one in findings._of_retention(report, config, age_ms)] == told
 
 
+NONE_CAME = LastPrompts(last=None, last_given=None)
+ONE_CAME = LastPrompts(
+    last=SearchRow(
+        id="1",
+        at=iso(NOW_MS),
+        kind="prompt",
+        session_key=None,
+        context_epoch=None,
+        project=None,
+        harness="gemini",
+        prompt=None,
+        skipped=None,
+        outcome="no memory fits",
+        given=0,
+        characters=0,
+        ms=1.0,
+    ),
+    last_given=None,
+)
+NEVER = "Codex was never heard: nothing has come from it since the daemon started."
+
+
+def heard(ago_ms: int) -> LastPrompts:
+    return structs.replace(ONE_CAME, heard={"codex": iso(NOW_MS - ago_ms)})
+
+
 @pytest.mark.parametrize(
-    ("seen_ms", "has_prompts", "told"),
+    ("seen_ms", "prompts", "up_ms", "told"),
     [
-        (NOW_MS - SILENT_MS, True, []),
-        (NOW_MS - SILENT_MS - 1, False, ["Codex was not heard for 7 d."]),
-        (NOW_MS - 90 * DAY_MS, True, ["Codex was not heard for 2 mo."]),
-        (None, False, []),
-        (None, True, ["Codex was not heard since the daemon started."]),
+        (NOW_MS - SILENT_MS, ONE_CAME, 9 * DAY_MS, []),
+        (NOW_MS - SILENT_MS - 1, None, 9 * DAY_MS, ["Codex was not heard for 7 d."]),
+        (NOW_MS - 90 * DAY_MS, ONE_CAME, 99 * DAY_MS, ["Codex was not heard for 2 mo."]),
+        (None, None, 9 * DAY_MS, []),
+        (None, NONE_CAME, 9 * DAY_MS, []),
+        (None, ONE_CAME, DAY_MS, []),
+        (None, ONE_CAME, DAY_MS + 1, [NEVER]),
+        (None, heard(SILENT_MS), 9 * DAY_MS, []),
+        (None, heard(9 * DAY_MS), 0, ["Codex was not heard for 9 d."]),
+        (NOW_MS, heard(9 * DAY_MS), 0, []),
     ],
 )
-def test_a_program_is_a_finding_if_it_was_not_heard_for_a_week(
-    seen_ms: int | None, has_prompts: bool, told: list[str]
+def test_a_program_is_a_finding_if_it_was_not_heard_for_a_week_or_never(
+    seen_ms: int | None, prompts: LastPrompts | None, up_ms: int, told: list[str]
 ) -> None:
     twice = [SeenHarness("codex", "Codex", seen_ms)] * 2
-    found = list(findings._of_harnesses(twice, NOW_MS, has_prompts=has_prompts))
+    found = list(findings._of_harnesses(twice, prompts, NOW_MS, NOW_MS - up_ms))
     assert [one.text for one in found] == told
     assert all(one.command == "signet connect codex --check" for one in found)

@@ -8,7 +8,6 @@ import msgspec
 from msgspec import UNSET, Meta
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.features.searches.api import SearchRow
 from signet_actors.operations.diagnostics import MutationHealth
 from signet_actors.operations.field_types import Clamped, Timestamp
 from signet_actors.operations.operation import BY_AGENT, Operation
@@ -16,7 +15,6 @@ from signet_actors.operations.pipeline import LatencyReport
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import NoFields, SelectionText
 from signet_actors.operations.transcripts import OwnAgent
-from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Answered, KeyedRequest, Request
 
 TOTALS: Final = "usage"
@@ -153,22 +151,21 @@ class PromptsReply(PromptCounts, kw_only=True, rename="camel"):
     """What came of the prompts since ``since``. ``by_hour``: as many as were asked for, the last hour last.
 
     ``projects``: at most 20, the one with most prompts first. ``ms``: how long those of the last 1,000 prompts of the
-    agent took that are in the project and were not skipped. ``last``: the last prompt of the agent, in whatever
-    project; ``last_given``: the last one since ``since`` that was given something.
+    agent took that are in the project and were not skipped. ``complete``: false if only the newest 20,000 searches of
+    the agent were counted, because more came since ``since``.
     """
 
     since: str
     by_hour: list[int]
     projects: list[ProjectPrompts]
     ms: LatencyReport
-    last: SearchRow | None
-    last_given: SearchRow | None
+    complete: bool
 
 
 class CountPrompts(Request[Answered], frozen=True, kw_only=True, tag="analytics.count_prompts"):
-    """Ask for a ``PromptsReply`` about the agent of ``read`` at ``now`` (ISO)."""
+    """Ask for a ``PromptsReply`` about the agent at ``now`` (ISO)."""
 
-    read: ReadScope
+    agent_id: str
     request: PromptsRequest
     now: str
 
@@ -269,7 +266,8 @@ PROMPTS: Final[Operation[PromptsRequest, PromptsReply]] = Operation(
     permission=Permission.RECALL,
     scoped_by=BY_AGENT,
     owner_only=True,
-    description="Of the searches of `GET /api/telemetry/memory-search`, of the agent's own sessions only.",
+    description="Of the searches of `GET /api/telemetry/memory-search`, of the agent's own sessions only, without "
+    "those of `signet connect --check`. The figures are at most 5 seconds old.",
 )
 MEMORY_SAFETY: Final[Operation[NoFields, MemorySafetyReply]] = Operation(
     name="analytics.memory_safety",

@@ -28,8 +28,8 @@ from signet_actors.features.analytics.rules import (
     counted,
     latency_of,
 )
-from signet_actors.features.searches.api import FindLastPrompts
-from signet_actors.features.searches.reads import first_since, last_prompts
+from signet_actors.features.searches.api import MAX_READ
+from signet_actors.features.searches.reads import NO_CHECK, first_since, newest
 from signet_actors.store.engine import Snapshot
 
 HOUR_MS: Final = 3_600_000
@@ -49,7 +49,7 @@ _JOBS: Final = (
 )
 _OF_PERIOD: Final = (
     "FROM searches s WHERE s.agent_id = :agent_id AND s.seq >= :first AND s.created_at >= :since"
-    " AND (:project IS NULL OR s.project = :project)"
+    f" AND (:project IS NULL OR s.project = :project) AND {NO_CHECK}"
 )
 _COUNTS: Final = (
     "SELECT s.project, s.skipped, sum(s.kind = 'prompt'), sum(s.kind = 'prompt' AND s.given > 0), sum(s.characters)"
@@ -57,8 +57,8 @@ _COUNTS: Final = (
 )
 _HOURS: Final = f"SELECT (:now_ms - {{}}) / :hour_ms AS hour, count(*) {_OF_PERIOD} AND s.kind = 'prompt' GROUP BY hour"
 _TOOK: Final = (
-    "SELECT p.duration_ms FROM (SELECT s.duration_ms, s.project, s.skipped FROM searches s"
-    " WHERE s.agent_id = :agent_id AND s.kind = 'prompt' ORDER BY s.seq DESC LIMIT :limit) p"
+    "SELECT p.duration_ms FROM (SELECT s.duration_ms, s.project, s.skipped FROM searches s WHERE s.agent_id = :agent_id"
+    f" AND s.seq >= :newest AND s.kind = 'prompt' AND {NO_CHECK} ORDER BY s.seq DESC LIMIT :limit) p"
     " WHERE p.skipped IS NULL AND (:project IS NULL OR p.project = :project)"
 )
 
@@ -88,23 +88,27 @@ def _error(at: str, stage: str, code: str, message: str, memory_id: str | None, 
 
 
 def prompts(snapshot: Snapshot, asked: CountPrompts) -> PromptsReply:
-    """Return what came of the agent's prompts. Only searches of the period are read, and the last 1,000 prompts."""
+    """Return what came of the agent's prompts. Only searches of the period are read, and the last 1,000 prompts.
+
+    Of each, only those among the newest ``MAX_READ`` searches of the agent.
+    """
     request, now_ms = asked.request, epoch_ms(asked.now) or 0
     since = iso(now_ms - request.hours * HOUR_MS)
-    own = {"agent_id": asked.read.agent_id, "project": request.project}
-    period = own | {"first": first_since(snapshot, since), "since": since}
+    own = {"agent_id": asked.agent_id, "project": request.project}
+    began = first_since(snapshot, since)
+    first, complete = (None, True) if began is None else newest(snapshot, asked.agent_id, began, MAX_READ)
+    period = own | {"first": first, "since": since}
     rows = [PromptRow(*row) for row in snapshot.rows(_COUNTS, period)]
     ages = _HOURS.format(snapshot.dialect.unix_ms("s.created_at"))
-    took = snapshot.rows(_TOOK, own | {"limit": MAX_SAMPLES})
-    last = last_prompts(snapshot, FindLastPrompts(read=asked.read, since=since))
+    of_all = newest(snapshot, asked.agent_id, 0, MAX_READ)[0]
+    took = snapshot.rows(_TOOK, own | {"newest": of_all, "limit": MAX_SAMPLES})
     by_hour = [0] * request.hours
     reply = PromptsReply(
         since=since,
         by_hour=by_hour,
         projects=counted(rows)[:MAX_PROJECTS],
         ms=latency_of([each for (each,) in took]),
-        last=last.last,
-        last_given=last.last_given,
+        complete=complete,
     )
     for row in rows:
         add(reply, row)

@@ -59,8 +59,8 @@ class CountChanges(Request[Answered], frozen=True, tag="diagnostics.count_change
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Whether memory works, in a word and a sentence.
 
-    ``level``: ok, a prompt came within a week; warn, none did; bad, something is down; none, no prompt has come yet, or
-    the caller may not know of it.
+    ``level``: ok, a prompt came within a week; warn, none did, or memory was not asked for the last one; bad, something
+    is down; none, no prompt has come yet, or the caller may not know of it.
     """
 
     level: Literal["ok", "warn", "bad", "none"]

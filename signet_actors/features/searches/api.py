@@ -45,6 +45,8 @@ MAX_SEARCHES: Final = 200
 """Of one ``RecordSearches``."""
 MAX_EXPORTED: Final = 500
 """Of one export: with 20 memories each, some 4 MB."""
+MAX_READ: Final = 20_000
+"""Searches of an agent, the newest ones, that are read at most for counts and for the last prompt."""
 CONTENT_CHARS: Final = 300
 """Of the present content of a memory in a list."""
 
@@ -178,17 +180,26 @@ class SearchRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class FindLastPrompts(Request[Answered], frozen=True, kw_only=True, tag="searches.find_last"):
-    """Find the last prompt of the agent, and the last one since ``since`` that was given something."""
+    """Find the last prompt of the agent, and the last one since ``since`` that was given something.
+
+    ``harnesses``: of which the last search is wanted, too. Only the newest ``MAX_READ`` searches are read, and none of
+    a check.
+    """
 
     read: ReadScope
     since: str
+    harnesses: tuple[str, ...] = ()
 
 
 class LastPrompts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """``last``: the last prompt. ``last_given``: the last one of the period that was given something."""
+    """``last``: the last prompt. ``last_given``: the last one of the period that was given something.
+
+    ``heard``: when the last search of a harness came (ISO), if there is one.
+    """
 
     last: SearchRow | None
     last_given: SearchRow | None
+    heard: dict[str, str] = {}
 
 
 class ListSearchesReply(msgspec.Struct, frozen=True, kw_only=True):

@@ -46,10 +46,19 @@ _FIRST: Final = (
     "SELECT min(f.seq) FROM (SELECT s.seq FROM searches s WHERE s.created_at >= :since"
     " ORDER BY s.created_at LIMIT :batch) f"
 )
-_LAST: Final = (
-    "SELECT s.seq FROM searches s WHERE s.agent_id = :agent_id AND s.kind = 'prompt' {} ORDER BY s.seq DESC LIMIT 1"
+NO_CHECK: Final = f"coalesce(substr(s.session_key, 1, {len(CHECK_PREFIX)}), '') <> '{CHECK_PREFIX}'"
+"""Of a search ``s``: it is of no session that ``signet connect --check`` made."""
+_BEYOND: Final = (
+    "SELECT s.seq FROM searches s WHERE s.agent_id = :agent_id AND s.seq >= :first"
+    " ORDER BY s.seq DESC LIMIT 1 OFFSET :limit"
 )
-_LAST_GIVEN: Final = _LAST.format("AND s.given > 0 AND s.seq >= :first AND s.created_at >= :since")
+_LAST: Final = (
+    "SELECT s.{} FROM searches s WHERE s.agent_id = :agent_id AND s.seq >= :first"
+    f" AND {NO_CHECK} AND {{}} ORDER BY s.seq DESC LIMIT 1"
+)
+_LAST_PROMPT: Final = _LAST.format("seq", "s.kind = 'prompt'")
+_LAST_GIVEN: Final = _LAST.format("seq", "s.kind = 'prompt' AND s.given > 0 AND s.created_at >= :since")
+_LAST_HEARD: Final = _LAST.format("created_at", "s.harness = :harness")
 _PLACE: Final = "SELECT s.seq FROM searches s WHERE s.id = :id AND s.agent_id = :agent_id"
 _CHANGES: Final = (
     "SELECT h.memory_id, h.seq, h.old_content <> h.new_content FROM memory_history h"
@@ -237,6 +246,15 @@ def first_since(snapshot: Snapshot, since: str) -> int | None:
     return first
 
 
+def newest(snapshot: Snapshot, agent_id: str, first: int, limit: int) -> tuple[int, bool]:
+    """Return the number from which on the agent's newest ``limit`` searches are, and whether these are all.
+
+    ``first``: the number from which on they are counted. Only the index is read.
+    """
+    beyond = snapshot.value(_BEYOND, {"agent_id": agent_id, "first": first, "limit": limit})
+    return (first, True) if beyond is None else (beyond + 1, False)
+
+
 def numbered(snapshot: Snapshot, read: ReadScope, seqs: Collection[int]) -> dict[int, api.SearchRow]:
     """Return searches by their numbers."""
     found = snapshot.rows(
@@ -246,13 +264,14 @@ def numbered(snapshot: Snapshot, read: ReadScope, seqs: Collection[int]) -> dict
 
 
 def last_prompts(snapshot: Snapshot, asked: api.FindLastPrompts) -> api.LastPrompts:
-    """Return the last prompt, and the last one of the period that was given something."""
-    own = {"agent_id": asked.read.agent_id}
-    period = {"first": first_since(snapshot, asked.since), "since": asked.since}
-    seqs = [snapshot.value(_LAST.format(""), own), snapshot.value(_LAST_GIVEN, own | period)]
+    """Return the last prompt, the last one of the period that was given something, and when programs were heard."""
+    agent_id, since = asked.read.agent_id, asked.since
+    own = {"agent_id": agent_id, "first": newest(snapshot, agent_id, 0, api.MAX_READ)[0]}
+    seqs = [snapshot.value(_LAST_PROMPT, own), snapshot.value(_LAST_GIVEN, own | {"since": since})]
     rows = numbered(snapshot, asked.read, {seq for seq in seqs if seq is not None})
     last, last_given = map(rows.get, seqs)
-    return api.LastPrompts(last=last, last_given=last_given)
+    heard = {name: snapshot.value(_LAST_HEARD, own | {"harness": name}) for name in asked.harnesses}
+    return api.LastPrompts(last=last, last_given=last_given, heard={k: at for k, at in heard.items() if at is not None})
 
 
 def _searches(snapshot: Snapshot, read: ReadScope, found: Sequence[tuple[Any, ...]]) -> list[api.SearchRow]:

@@ -30,18 +30,20 @@ export function Health() {
   const [status, pipeline, { verdict, findings }] = state.data;
   const [{ repairs }, backups, latency, prompts] = plan.data || [{ repairs: [] }];
   const again = () => Promise.all([plan.reload(), state.reload()]);
-  const left = findings.length + repairs.length;
+  const told = (repair) => findings.filter(({ command }) => command === `signet repair ${repair.name}`).map(({ text }) => text);
+  const others = findings.filter(({ text }) => !repairs.some((repair) => told(repair).includes(text)));
+  const left = others.length + repairs.length;
   return html`<div class="health">
     <${Reading} load=${state} what="the state of the daemon" />
     <${Headline} verdict=${verdict}>${left ? `${count(left, "thing")} to look at.` : "Nothing to do."}</${Headline}>
-    <${Findings} findings=${findings}>${repairs.map((repair) => html`<${Repair} key=${repair.name} repair=${repair} again=${again} />`)}</${Findings}>
+    <${Findings} findings=${others}>${repairs.map((repair) => html`<${Repair} key=${repair.name} repair=${repair} reason=${told(repair).join(" ") || repair.reason} again=${again} />`)}</${Findings}>
     <${Reading} load=${plan} what="the repairs" />
     <div class="tiles"><${Processes} status=${status} /><${Queues} pipeline=${pipeline} /><${Cost} pipeline=${pipeline} />
       ${plan.data ? html`<${Latency} latency=${{ ...latency, prompts: prompts.ms }} /><${Backups} backups=${backups} again=${again} />` : null}</div>
   </div>`;
 }
 
-function Repair({ repair, again }) {
+function Repair({ repair, reason, again }) {
   const [running, setRunning] = useState(false);
   const [title, work] = REPAIRS[repair.name] || [];
   const run = async () => {
@@ -55,7 +57,7 @@ function Repair({ repair, again }) {
     });
     setRunning(false);
   };
-  return html`<li class="is-warn"><p>${sentence(repair.reason)}</p>
+  return html`<li class="is-warn"><p>${sentence(reason)}</p>
     <span class="actions">${work ? html`<button disabled=${running} onClick=${run}>${running ? "Running …" : title}</button>` : null}
       <${Command} text=${`signet repair ${repair.name}`} /></span></li>`;
 }

@@ -21,7 +21,7 @@ export function Today({ route }) {
   return html`<div class="today"><${Reading} load=${load} what="today" />
     <${Headline} verdict=${verdict} />
     <${Findings} findings=${findings}>${reviews.total ? html`<li class="is-warn"><a href=${to("review")}>${count(reviews.total, "proposal waits", "proposals wait")} for you</a></li>` : null}</${Findings}>
-    ${day.last || searches.length ? null : html`<ol class="first"><li>Connect a program: <${Command} text="signet setup" /></li><li>Remember something: <${Command} text='signet remember "The staging database listens on port 5433"' /></li>
+    ${verdict.level !== "none" || searches.length ? null : html`<ol class="first"><li>Connect a program: <${Command} text="signet setup" /></li><li>Remember something: <${Command} text='signet remember "The staging database listens on port 5433"' /></li>
       <li>Ask the program about it in a new session. This page shows what it was given.</li></ol>`}
     <div class="day"><${Day} day=${day} pipeline=${pipeline} /><${Feed} searches=${searches} /></div></div>`;
 }

@@ -21,6 +21,7 @@ from signet_actors.gateway.routes.diagnostics import measured
 from signet_actors.operations.headers import JSON_LINES, NEXT_CURSOR_HEADER
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.request_fields import NoFields
+from signet_actors.protocol.message import Answered
 
 RECENT: Final = 50
 
@@ -54,10 +55,15 @@ async def latency(call: Call[api.LatencyRequest]) -> HttpResponse:
 
 async def prompts(call: Call[api.PromptsRequest]) -> HttpResponse:
     """Return what came of the agent's prompts. Raises SignetError."""
-    with contextlib.suppress(SignetError):
-        await call.state.searches.flush()
-    query = api.CountPrompts(read=call.read, request=call.request, now=iso(call.state.clock.wall_ms()))
-    return HttpResponse(await call.ask_searcher(query))
+    asked = call.request
+
+    async def count() -> Answered:
+        with contextlib.suppress(SignetError):
+            await call.state.searches.flush()
+        now = iso(call.state.clock.wall_ms())
+        return await call.ask_searcher(api.CountPrompts(agent_id=call.agent_id, request=asked, now=now))
+
+    return HttpResponse(await call.state.prompt_counts.get((call.agent_id, asked.project, asked.hours), count))
 
 
 async def memory_safety(call: Call[NoFields]) -> HttpResponse:

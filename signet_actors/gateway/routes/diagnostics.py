@@ -33,26 +33,29 @@ async def full(call: Call[NoFields]) -> HttpResponse:
 async def findings(call: Call[OwnAgent]) -> HttpResponse:
     """Return whether memory works, and what is wrong."""
     state, notes = call.state, list[str]()
-    replies, prompts, (harnesses, installed_ms) = await asyncio.gather(
-        state.status_requests.ask(rules.ASKED, call.trace_id, notes),
-        _last_prompts(call),
-        asyncio.to_thread(_installed, state.workspace, dict(state.harnesses_seen)),
+    harnesses, installed_ms = await asyncio.to_thread(_installed, state.workspace, dict(state.harnesses_seen))
+    unseen = tuple({one.id for one in harnesses if one.seen_ms is None})
+    replies, prompts = await asyncio.gather(
+        state.status_requests.ask(rules.ASKED, call.trace_id, notes), _last_prompts(call, unseen)
     )
     snapshot = take_snapshot(state, replies, notes)
-    has_prompts = prompts is not None and prompts.last is not None
-    found = rules.findings(snapshot, harnesses, installed_ms, has_prompts=has_prompts)
+    found = rules.findings(snapshot, harnesses, installed_ms, prompts)
     return HttpResponse(FindingsReply(verdict=rules.verdict(snapshot, prompts), findings=found))
 
 
-async def _last_prompts(call: Call[OwnAgent]) -> LastPrompts | None:
-    """Return the last prompts of the agent; None if the caller may not know of them, or no process knows."""
+async def _last_prompts(call: Call[OwnAgent], harnesses: tuple[str, ...]) -> LastPrompts | None:
+    """Return the last prompts of the agent; None if the caller may not know of them, or no process knows.
+
+    ``harnesses``: those of which it is wanted, too, when they were heard.
+    """
     if not await call.is_owner():
         return None
     since = iso(call.state.clock.wall_ms() - rules.DAY_MS)
     with contextlib.suppress(SignetError):
         await call.state.searches.flush()
     with contextlib.suppress(SignetError):
-        return (await call.ask_searcher(FindLastPrompts(read=call.read, since=since))).read(LastPrompts)
+        query = FindLastPrompts(read=call.read, since=since, harnesses=harnesses)
+        return (await call.ask_searcher(query)).read(LastPrompts)
     return None
 
 

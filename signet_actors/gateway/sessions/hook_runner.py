@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from signet_actors.domain.normalization import sanitize_text
+from signet_actors.domain.session_keys import CHECK_PREFIX
 from signet_actors.domain.transcripts.marked import MAY_BE_MARK, has_mark
 from signet_actors.domain.transcripts.parse import FIRST_LINES, first_directory
 from signet_actors.errors import ErrorCode, SignetError, Unavailable
@@ -153,7 +154,8 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool, switches_off
         return await _looked_at(call, key)
     agent_id, state = call.agent_id, call.state
     harness = call.request.harness
-    if harness in state.harnesses_seen or (harness and len(state.harnesses_seen) < MAX_HARNESSES):
+    is_check, seen = (call.session_key or "").startswith(CHECK_PREFIX), state.harnesses_seen
+    if not is_check and (harness in seen or (harness and len(seen) < MAX_HARNESSES)):
         state.harnesses_seen[harness] = state.clock.wall_ms()
     if call.session_id not in (None, key):
         await _context(call, call.session_id, stores=stores)

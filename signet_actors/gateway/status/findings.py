@@ -24,6 +24,15 @@ ASKED: Final[tuple[Part, ...]] = ("queues", "writer", "retention", "extractor", 
 """The parts from which they are made."""
 DAY_MS: Final = 86_400_000
 SILENT_MS: Final = 7 * DAY_MS
+HARNESS_CHARS: Final = 30
+SERVED_BY_ANOTHER: Final = "claimed"
+"""Why a hook did nothing while memory works: the session has its memories from another program."""
+HOOKS: Final = {
+    "session_start": ("hooks.sessionStart.enabled", "sessions are given nothing at their start"),
+    "user_prompt_submit": ("hooks.userPromptSubmit.enabled", "prompts are given no memories"),
+    "session_end": ("hooks.sessionEnd.enabled", "what is said in sessions is not kept"),
+}
+"""The key of each hook, and what its being off means."""
 MAX_DEAD: Final = 5
 """Causes of dead jobs that are listed."""
 _UNITS: Final = (("y", 31_557_600), ("mo", 2_629_800), ("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
@@ -48,21 +57,24 @@ def verdict(snapshot: DaemonSnapshot, prompts: LastPrompts | None) -> Verdict:
     if last is None:
         return Verdict(level="none", word="Ready", sentence="No prompt has come yet.")
     now_ms = snapshot.now_ms
-    came = f"The last prompt came {_ago(last, now_ms)} from {last.harness or 'a program'}: {last.outcome}."
+    program = (last.harness or "a program")[:HARNESS_CHARS]
+    came = f"The last prompt came {_ago(last, now_ms)} from {program}: {last.outcome}."
     proof = ""
     if given is not None and given.id != last.id:
         proof = f" Before it, {_ago(given, now_ms)}, one was {given.outcome}."
-    silent = now_ms - (epoch_ms(last.at) or 0) > SILENT_MS
-    return Verdict(level="warn" if silent else "ok", word="Silent" if silent else "Working", sentence=f"{came}{proof}")
+    if now_ms - (epoch_ms(last.at) or 0) > SILENT_MS:
+        word = "Silent"
+    else:
+        word = "Working" if last.skipped in {None, SERVED_BY_ANOTHER} else "Not asked"
+    return Verdict(level="ok" if word == "Working" else "warn", word=word, sentence=f"{came}{proof}")
 
 
 def findings(
-    snapshot: DaemonSnapshot, harnesses: Sequence[SeenHarness], installed_ms: int, *, has_prompts: bool
+    snapshot: DaemonSnapshot, harnesses: Sequence[SeenHarness], installed_ms: int, prompts: LastPrompts | None
 ) -> list[Finding]:
     """Return what is wrong, the worst first.
 
-    ``installed_ms``: when the workspace was made. ``has_prompts``: prompts have come, so that a connected harness of
-    which none came since the start is a finding.
+    ``installed_ms``: when the workspace was made. ``prompts``: None if the caller may not know of them.
     """
     replies, children = snapshot.replies, snapshot.children
     known = {f"{child.role}: {child.state}" for child in children}
@@ -73,7 +85,7 @@ def findings(
         *_of_settings(snapshot),
         *_of_jobs(replies),
         *(_warning(note) for note in snapshot.notes if note not in known),
-        *_of_harnesses(harnesses, snapshot.now_ms, has_prompts=has_prompts),
+        *_of_harnesses(harnesses, prompts, snapshot.now_ms, snapshot.started_at_ms),
     ]
     return sorted(found, key=lambda one: one.severity != "bad")
 
@@ -108,6 +120,9 @@ def _of_retention(retention: RetentionReport | None, config: Config, age_ms: int
 
 
 def _of_settings(snapshot: DaemonSnapshot) -> Iterator[Finding]:
+    for hook in (name for name in HOOKS if not getattr(snapshot.config.hooks, name).enabled):
+        key, what = HOOKS[hook]
+        yield _warning(f"{what}: {key} is false", f"signet config set {key} true")
     if snapshot.config.memory.pipeline_v2.mutations_frozen:
         yield _warning("changes are frozen by memory.pipelineV2.mutationsFrozen", "signet config show")
     if snapshot.embedder is None and snapshot.config.embedding.provider != NO_PROVIDER:
@@ -122,12 +137,18 @@ def _of_jobs(replies: Replies) -> Iterator[Finding]:
         yield _warning(told, "signet repair requeue-dead")
 
 
-def _of_harnesses(harnesses: Sequence[SeenHarness], now_ms: int, *, has_prompts: bool) -> Iterator[Finding]:
+def _of_harnesses(
+    harnesses: Sequence[SeenHarness], prompts: LastPrompts | None, now_ms: int, started_ms: int
+) -> Iterator[Finding]:
+    """One that was not heard since the start is told of when the record has it, else after a day with prompts."""
+    heard = {} if prompts is None else prompts.heard
+    waited = prompts is not None and prompts.last is not None and now_ms - started_ms > DAY_MS
     for one in dict.fromkeys(harnesses):
-        if one.seen_ms is not None and now_ms - one.seen_ms > SILENT_MS:
-            told = f"{one.name} was not heard for {_span(now_ms - one.seen_ms)}"
-        elif one.seen_ms is None and has_prompts:
-            told = f"{one.name} was not heard since the daemon started"
+        seen_ms = one.seen_ms if one.seen_ms is not None else epoch_ms(heard.get(one.id, ""))
+        if seen_ms is not None and now_ms - seen_ms > SILENT_MS:
+            told = f"{one.name} was not heard for {_span(now_ms - seen_ms)}"
+        elif seen_ms is None and waited:
+            told = f"{one.name} was never heard: nothing has come from it since the daemon started"
         else:
             continue
         yield _warning(told, f"signet connect {one.id} --check")
