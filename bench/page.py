@@ -32,7 +32,8 @@ from signet_actors.providers.embedded import EmbeddedEmbedder
 
 CHROMIUM: Final = "/usr/bin/chromium"
 SETTINGS: Final = "backup: {intervalMs: 0, keep: 1}\nembedding: {provider: embedded}\n"
-SETTLE_S: Final = 10.0
+SETTLE_S: Final = 45.0
+"""After a start the writer optimizes the text index, which takes 40 s with 100,000 memories."""
 IDLE_S: Final = 20.0
 REPEATS: Final = 10
 NAMES: Final = 500
