@@ -54,29 +54,39 @@ def test_a_new_store_names_the_first_steps_and_shows_the_first_prompt_when_it_co
         assert visitor.close() == []
 
 
-def test_a_long_session_is_shown_whole_and_goes_on_at_its_end(browser: Any) -> None:
-    asked = {f"What is in crate {number}?": f"Rope {number}." for number in range(130)}
-    later = "Which crate is empty?"
+def test_a_long_session_is_shown_as_it_is_now(browser: Any) -> None:
+    asked = {f"What is in crate {number}?": f"Rope {number}." for number in range(210)}
+    base = {"harness": "claude-code", "sessionKey": "long", "project": SHOP}
     with live_daemon(patient=True) as own:
         visitor = Visitor(browser, own, clock=True)
-        converse(own, "long", asked)
-        visitor.open("#/session/long")
         turns = visitor.page.locator(".turn .text")
-        expect(turns).to_have_count(260)
-        expect(turns.nth(1)).to_have_text("Rope 0.")
-        asked_before = len(visitor.requests)
-        base = {"harness": "claude-code", "sessionKey": "long", "project": SHOP, "userMessage": later}
-        own.api.post("/api/hooks/user-prompt-submit", base).ok()
 
-        def is_shown() -> bool:
-            visitor.pass_s(10)
-            return bool(turns.last.inner_text() == later)
+        def becomes(wanted: list[str]) -> None:
+            def is_shown() -> bool:
+                visitor.pass_s(10)
+                return bool(turns.all_inner_texts() == wanted)
 
-        eventually(is_shown, what="the new prompt is at the end", within_s=15)
-        expect(turns).to_have_count(261)
-        again = [one for one in visitor.requests[asked_before:] if "/conversation" in one]
+            eventually(is_shown, what=f"the {len(wanted)} turns are shown", within_s=20)
+
+        for each in asked:
+            own.api.post("/api/hooks/user-prompt-submit", {**base, "userMessage": each}).ok()
+        visitor.open("#/session/long")
+        becomes(list(asked))
+        seen = len(visitor.requests)
+        visitor.pass_s(10)
+        again = [one for one in visitor.requests[seen:] if "/conversation" in one]
         assert again
-        assert not [one for one in again if "after=0" in one], "full pages are not read again"
+        assert all("limit=1" in one for one in again), "what is the same is not read again"
+        said = "\n".join(f"User: {prompt}\nAssistant: {answer}" for prompt, answer in asked.items())
+        own.api.post("/api/hooks/session-end", {**base, "transcript": said}).ok()
+        whole = [text for pair in asked.items() for text in pair]
+        becomes(whole)
+        later = "Which crate is empty?"
+        own.api.post("/api/hooks/user-prompt-submit", {**base, "userMessage": later}).ok()
+        becomes([*whole, later])
+        own.api.request("DELETE", "/api/sessions/long/transcript").ok()
+        becomes([])
+        expect(visitor.page.locator(".turn .said").last).to_contain_text("The text was erased.")
         assert visitor.close() == []
 
 

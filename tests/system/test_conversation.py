@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from signet_actors.features.conversation.api import MOST_TURNS
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon, signet
 from tests.system.test_asked_and_given import searches
 from tests.system.test_dry_run import given
@@ -102,10 +103,54 @@ def test_pages_have_all_rows_once_and_a_search_is_beside_an_answer_on_the_next_p
     for limit in (1, 7, 40):
         assert rows(agent, "s-1", limit=limit) == whole
     beyond = agent.get("/api/sessions/s-1/conversation", after=1000).ok()
-    assert beyond == {"rows": [], "count": 0, "next": None}
+    first = agent.get("/api/sessions/s-1/conversation", limit=1).ok()
+    assert beyond == {"rows": [], "count": 0, "next": None, "version": first["version"], "cut": False}
     (used,) = [one["seemsUsed"] for one in whole[4]["search"]["memories"] if one["given"]]
     assert used is True
     agent.get("/api/sessions/s-1/conversation", after="x").refused(400)
+
+
+def test_the_version_is_another_one_as_soon_as_a_row_is(daemon: LiveDaemon) -> None:
+    agent = person(daemon, "berta")
+    memory = {row["content"]: row["id"] for row in agent.listed()}[MEMORIES[0]]
+
+    def version() -> str:
+        return str(agent.get("/api/sessions/s-1/conversation", limit=1).ok()["version"])
+
+    found = [version()]
+    for change in (
+        lambda: ask(agent, "s-1", PORT) and searches(agent, session="s-1"),
+        lambda: say(agent, "s-1", ("user", PORT), ("assistant", ANSWER)),
+        lambda: say(agent, "s-1", ("user", "ok")),
+        lambda: agent.request("PATCH", f"/api/memory/{memory}", {"content": "It is 5434", "reason": "r"}).ok(),
+        lambda: agent.request("DELETE", f"/api/memory/{memory}?reason=r").ok(),
+        lambda: agent.request("DELETE", "/api/sessions/s-1/transcript").ok(),
+    ):
+        change()
+        found.append(version())
+        daemon.agent("bea").remember(f"Of another agent {len(found)}", visibility="private")
+        assert version() == found[-1]
+    assert len(set(found)) == len(found)
+
+
+def test_words_are_looked_for_in_all_that_is_said_before_the_next_prompt(daemon: LiveDaemon) -> None:
+    agent = person(daemon, "bruno")
+    ask(agent, "s-1", PORT, "which frontend is deployed?")
+    say(agent, "s-1", ("user", PORT), ("assistant", "I will look."), ("assistant", ANSWER), ("user", "thanks"))
+    used = {one["content"]: one["seemsUsed"] for one in rows(agent, "s-1")[0]["search"]["memories"] if one["given"]}
+    assert used[MEMORIES[0]] is True
+
+
+def test_of_a_session_that_is_too_long_the_beginning_is_shown_and_it_says_so(daemon: LiveDaemon) -> None:
+    agent = person(daemon, "bill")
+    ask(agent, "s-1", FRIDAY)
+    for part in range(6):
+        turns = [("assistant", f"turn {number}") for number in range(part * 10_000, (part + 1) * 10_000)]
+        say(agent, "s-1", *(turns if part != 4 else [*turns[:-1], ("user", FRIDAY)]))
+    page = agent.get("/api/sessions/s-1/conversation", after=MOST_TURNS - 1).ok()
+    assert (shape(page["rows"]), page["next"], page["cut"]) == ([(FRIDAY, 1)], None, True)
+    body = {"sessionKey": "s-1", "dryRun": True, "asOf": page["rows"][0]["search"]["id"], "explain": True}
+    assert given(agent.post(HOOK, body).ok()["considered"]) == given(page["rows"][0]["search"]["memories"])
 
 
 def test_a_prompt_that_is_said_twice_has_its_own_turn_each_time(daemon: LiveDaemon) -> None:
@@ -253,6 +298,10 @@ def test_a_dry_run_takes_the_words_of_then_and_says_whether_its_reasons_are_thos
     ).ok()
     assert [fate(0, port)[name] for name in ("given", "then", "asThen")] == [True, "it was given", False]
     agent.post(HOOK, {"dryRun": True, "asOf": kept[0]["id"]}).refused(400)
+    refusal = agent.post(HOOK, {"sessionKey": "s-1", "asOf": kept[0]["id"]}).refused(400)
+    assert refusal["error"] == "asOf without a prompt needs dryRun: true"
+    refusal = agent.get("/api/telemetry/memory-search", number=1).refused(400)
+    assert refusal["error"] == "number needs the session of which it is the prompt"
     agent.post(HOOK, {"sessionKey": "s-1", "userPrompt": PORT, "dryRun": True, "asOf": kept[0]["id"]}).refused(400)
 
 

@@ -73,6 +73,7 @@ def test_what_belongs_to_no_turn_stands_before_what_is_later() -> None:
     said = [Said(TIMES[1], "which port?"), Said(TIMES[3], ""), Said(None, ""), Said(TIMES[9], "")]
     sought = [Sought(TIMES[0], ""), Sought(TIMES[1], "which port?"), Sought(TIMES[5], "lost"), Sought(TIMES[20], "")]
     assert joined(said, sought) == [(None, 0), (0, 1), (1, None), (2, None), (None, 2), (3, None), (None, 3)]
+    assert joined([], [Sought(TIMES[0], "")] * 3) == [(None, 0), (None, 1), (None, 2)], "also at the same time"
 
 
 def test_the_beginning_that_is_kept_of_a_prompt_is_found_in_its_turn() -> None:

@@ -53,11 +53,17 @@ class ConversationRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConversationReply(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the session, the oldest row first. ``next``: what the next page is ``after``, null on the last one."""
+    """A page of the session, the oldest row first. ``next``: what the next page is ``after``, null on the last one.
+
+    ``version``: another one as soon as a turn, a search or a memory of any row is. ``cut``: more is kept of the session
+    than its rows are made of.
+    """
 
     rows: list[ConversationRow]
     count: int
     next: int | None
+    version: str
+    cut: bool
 
 
 class FindPrompt(Request[Answered], frozen=True, kw_only=True, tag="conversation.find_prompt"):
@@ -117,6 +123,7 @@ CONVERSATION: Final[Operation[ConversationRequest, ConversationReply]] = Operati
     owner_only=True,
     needs_offers=True,
     description="The turns of the transcript and the searches of the session in one list; a prompt and its turn are "
-    f"one row. It has the first {MOST_TURNS:,} turns and {MOST_SEARCHES:,} searches. If nothing is kept it is empty.",
+    f"one row. It has the first {MOST_TURNS:,} turns and {MOST_SEARCHES:,} searches; `cut` tells of more. "
+    "Pages of one `version` belong together. If nothing is kept it is empty.",
 )
 OPERATIONS: Final = (CONVERSATION,)

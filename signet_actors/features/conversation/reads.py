@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from itertools import islice, pairwise
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, pairwise, takewhile
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -32,28 +32,31 @@ from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable_in_any_scope
-from signet_actors.store.reads.transcripts import readable_sessions
+from signet_actors.store.reads.transcripts import COPY_OF, readable_sessions
 
 _BEGINNING_CHARS: Final = 600
 """Of a turn, of which the beginning is made; white space counts."""
+_MOST_PIECES: Final = 300
+"""Of the turn of a prompt: some 9 MB."""
 _OF_SESSION: Final = "s.session_key = :session_key AND s.agent_id = :agent_id"
 _SEARCHES: Final = (
     "SELECT s.seq, s.id, s.created_at, s.kind, s.context_epoch, s.project, s.harness, s.prompt,"
-    f" s.answered FROM searches s WHERE {_OF_SESSION} ORDER BY s.seq LIMIT {api.MOST_SEARCHES}"
+    f" s.answered FROM searches s WHERE {_OF_SESSION} ORDER BY s.seq LIMIT {api.MOST_SEARCHES + 1}"
 )
 _TURNS: Final = (
     "SELECT u.seq, u.continues, u.role, u.said_at, CASE WHEN u.role = 'user' THEN substr(u.content, 1, :chars) END"
     " FROM session_turns u WHERE u.transcript_seq = :transcript"
-    f" ORDER BY u.seq LIMIT {api.MOST_TURNS}"
+    f" ORDER BY u.seq LIMIT {api.MOST_TURNS + 1}"
 )
-_WORDS: Final = (
-    "SELECT u.seq, substr(u.content, 1, :chars), (SELECT t.session_key FROM session_turns o"
-    " JOIN session_transcripts t ON t.seq = o.transcript_seq WHERE o.seq = u.copy_of AND t.forgotten_at IS NULL)"
-    " FROM session_turns u WHERE u.seq IN ({})"
-)
+_WORDS: Final = f"SELECT u.seq, substr(u.content, 1, :chars), {COPY_OF} FROM session_turns u WHERE u.seq IN ({{}})"
 _PIECES: Final = (
     "SELECT u.content FROM session_turns u WHERE u.transcript_seq = :transcript AND u.seq >= :turn"
-    " AND (:next IS NULL OR u.seq < :next) ORDER BY u.seq"
+    " AND u.seq < coalesce((SELECT v.seq FROM session_turns v WHERE v.transcript_seq = :transcript AND v.seq > :turn"
+    f" AND v.continues = 0 ORDER BY v.seq LIMIT 1), {1 << 62}) ORDER BY u.seq LIMIT {_MOST_PIECES}"
+)
+_CONSIDERED: Final = (
+    "SELECT count(*), coalesce(sum(m.version), 0) FROM memories m WHERE m.id IN"
+    f" (SELECT r.memory_id FROM searches s JOIN search_rows r ON r.search_seq = s.seq WHERE {_OF_SESSION}) AND {{}}"
 )
 _GIVEN_BEFORE: Final = (
     "SELECT r.memory_id, s.seq, s.kind FROM searches s JOIN search_rows r ON r.search_seq = s.seq"
@@ -95,14 +98,14 @@ class _Session(NamedTuple):
     turns: list[_Turn]
     searches: list[_Search]
     rows: list[tuple[int | None, int | None]]
+    last: int
+    is_cut: bool
 
-    def answer(self, at: int) -> _Turn | None:
-        """Return the first turn of the assistant behind the row, before the user says anything again."""
-        for place, _ in islice(self.rows, at + 1, None):
-            if place is not None and self.turns[place].role in {"user", "assistant"}:
-                turn = self.turns[place]
-                return turn if turn.role == "assistant" else None
-        return None
+    def answers(self, at: int) -> list[_Turn]:
+        """Return the turns of the assistant behind the row, before the user says anything again."""
+        behind = (place for place, _ in self.rows[at + 1 : at + 1 + api.MAX_ROWS] if place is not None)
+        turns = takewhile(lambda turn: turn.role != "user", (self.turns[place] for place in behind))
+        return [turn for turn in turns if turn.role == "assistant"]
 
     def compactions(self) -> set[int]:
         """Return the ``seq`` of each search with which a context epoch began, but the first."""
@@ -114,18 +117,34 @@ def _session(snapshot: Snapshot, agent_id: str, key: str) -> _Session:
     """Return what is kept of the agent's session, without the texts of its turns."""
     searches = [_Search(*row) for row in snapshot.rows(_SEARCHES, {"session_key": key, "agent_id": agent_id})]
     transcript = readable_sessions(snapshot, [(agent_id, key)], ReadScope(agent_id)).get((agent_id, key))
-    turns = [] if transcript is None else _turns(snapshot, transcript)
+    pieces = (
+        [] if transcript is None else [*snapshot.rows(_TURNS, {"transcript": transcript, "chars": _BEGINNING_CHARS})]
+    )
+    is_cut = len(pieces) > api.MOST_TURNS or len(searches) > api.MOST_SEARCHES
+    del pieces[api.MOST_TURNS :], searches[api.MOST_SEARCHES :]
+    turns = _turns(pieces)
     rows = joined(
         [Said(turn.at, head_of(turn.beginning)) for turn in turns],
         [Sought(each.at, head_of(each.prompt) if each.kind == "prompt" else "") for each in searches],
     )
-    return _Session(key, agent_id, transcript, turns, searches, rows)
+    return _Session(key, agent_id, transcript, turns, searches, rows, pieces[-1][0] if pieces else 0, is_cut)
 
 
-def _turns(snapshot: Snapshot, transcript: int) -> list[_Turn]:
+def _version(snapshot: Snapshot, session: _Session, read: ReadScope) -> str:
+    """Return what is another text as soon as any row is another one: a turn, a search, its words, or a memory."""
+    own = {"session_key": session.key, "agent_id": session.agent_id}
+    where, bindings = conjunction(("1 = 1", own), readable_in_any_scope(snapshot, read))
+    searches = session.searches
+    kept = sum(search.prompt is not None for search in searches)
+    last = searches[-1].id if searches else ""
+    said = (session.transcript or 0, len(session.turns), session.last)
+    considered = snapshot.one(_CONSIDERED.format(where), bindings) or ()
+    return ".".join(map(str, (*said, len(searches), last, kept, *considered)))
+
+
+def _turns(pieces: Iterable[Sequence[Any]]) -> list[_Turn]:
     turns: list[_Turn] = []
-    bound = {"transcript": transcript, "chars": _BEGINNING_CHARS}
-    for seq, continues, role, at, text in snapshot.rows(_TURNS, bound):
+    for seq, continues, role, at, text in pieces:
         if not (continues and turns):
             turns.append(_Turn(role, at, (seq,), text or ""))
         elif len(turns[-1].pieces) == 1:
@@ -144,9 +163,11 @@ def conversation(snapshot: Snapshot, asked: Asked[api.ConversationRequest]) -> a
         (None if place is None else session.turns[place], None if number is None else session.searches[number].seq, at)
         for at, (place, number) in enumerate(session.rows[after:end], after)
     ]
-    found = numbered(snapshot, caller.read, [seq for _, seq, _ in page if seq is not None])
-    answers = {seq: session.answer(at) for _, seq, at in page if seq is not None and found[seq].given}
-    words = _words(snapshot, [turn for turn in (*answers.values(), *(turn for turn, _, _ in page)) if turn is not None])
+    found = numbered(snapshot, caller.read, [seq for _, seq, _ in page if seq is not None], is_counted=False)
+    prompts = (search.seq for search in session.searches if search.kind == "prompt")
+    numbers = {seq: number for number, seq in enumerate(prompts, 1)}
+    answers = {seq: session.answers(at) for _, seq, at in page if seq is not None and found[seq].given}
+    words = _words(snapshot, [*chain(*answers.values()), *(turn for turn, _, _ in page if turn is not None)])
     earlier = _earlier(snapshot, session, found)
     compactions = session.compactions()
     rows = []
@@ -157,12 +178,19 @@ def conversation(snapshot: Snapshot, asked: Asked[api.ConversationRequest]) -> a
             cut = f"{text[: api.TURN_CHARS]}…" if len(text) > api.TURN_CHARS else text
             body = TurnBody(turn.role, cut, turn.at, UNSET if copy_of is None else copy_of)
         if seq is not None:
-            search, answer = found[seq], answers.get(seq)
-            new = set() if answer is None else new_words(words[answer.pieces][0], search.prompt or "")
+            search = found[seq]
+            answer = "\n".join(words[turn.pieces][0] for turn in answers.get(seq, ()))[: api.ANSWER_CHARS]
+            new = new_words(answer, search.prompt or "")
             told_of = [_told(each, new, earlier.get((seq, each.id))) for each in search.memories]
-            search = msgspec.structs.replace(search, memories=told_of)
+            search = msgspec.structs.replace(search, number=numbers.get(seq, UNSET), memories=told_of)
         rows.append(api.ConversationRow(turn=body, search=search, compacted=seq in compactions))
-    return api.ConversationReply(rows=rows, count=len(rows), next=end if end < len(session.rows) else None)
+    return api.ConversationReply(
+        rows=rows,
+        count=len(rows),
+        next=end if end < len(session.rows) else None,
+        version=_version(snapshot, session, caller.read),
+        cut=session.is_cut,
+    )
 
 
 def _words(snapshot: Snapshot, turns: Sequence[_Turn]) -> dict[tuple[int, ...], tuple[str, str | None]]:
@@ -227,8 +255,7 @@ def prompt(snapshot: Snapshot, asked: api.FindPrompt) -> api.FoundPrompt:
     if place is not None and text is not None:
         said = next((turn for turn in reversed(session.turns[:place]) if turn.role == "assistant"), None)
         before = _words(snapshot, [said])[said.pieces][0] if said and search.answered else ""
-        behind = session.turns[place + 1].pieces[0] if place + 1 < len(session.turns) else None
-        bound = {"transcript": session.transcript, "turn": session.turns[place].pieces[0], "next": behind}
+        bound = {"transcript": session.transcript, "turn": session.turns[place].pieces[0]}
         words = "".join(piece for (piece,) in snapshot.rows(_PIECES, bound))
         if is_prompt(words, text):
             text, whole = words, True
@@ -256,7 +283,7 @@ def fate(snapshot: Snapshot, asked: api.FindFate) -> api.FoundFate:
     stored = snapshot.one(_STORED.format(where), bindings)
     if search is None or stored is None:
         return api.FoundFate()
-    memories = numbered(snapshot, asked.read, [search[0]])[search[0]].memories
+    memories = numbered(snapshot, asked.read, [search[0]], is_counted=False)[search[0]].memories
     memory = next((each for each in memories if each.id == asked.memory_id), None)
     given = _given_before(snapshot, asked.session_key, asked.read.agent_id, search[0], {asked.memory_id})
     earlier = None

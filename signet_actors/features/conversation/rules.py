@@ -63,7 +63,7 @@ def joined(said: Sequence[Said], sought: Sequence[Sought]) -> list[tuple[int | N
     search_of = dict(_aligned(said, sought))
     matched = set(search_of.values())
     loose = [number for number in range(len(sought)) if number not in matched]
-    loose.sort(key=lambda number: sought[number].at, reverse=True)
+    loose.sort(key=lambda number: (sought[number].at, number), reverse=True)
     rows: list[tuple[int | None, int | None]] = []
     for place, turn in enumerate(said):
         search = search_of.get(place)

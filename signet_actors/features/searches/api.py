@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
+from signet_actors.errors import InvalidRequest
 from signet_actors.operations.field_types import Clamped, Flag, Timestamp
 from signet_actors.operations.headers import JSON_LINES, NEXT_CURSOR_HEADER
 from signet_actors.operations.hooks import SearchMemory
@@ -146,6 +147,10 @@ class ListSearchesRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=Tru
     since: Annotated[str, Timestamp(), Meta(description="ISO time: asked then or later")] | None = None
     before: Annotated[SelectionText, Meta(description="The `next` of the page before")] | None = None
     limit: Annotated[int, Clamped(low=1, high=200), Meta(description="Searches to return")] = 50
+
+    def __post_init__(self) -> None:
+        if self.number is not None and self.session is None:
+            raise InvalidRequest("number needs the session of which it is the prompt", field="session")
 
 
 class ExportSearchesRequest(ListSearchesRequest, frozen=True, kw_only=True, omit_defaults=True):

@@ -29,10 +29,12 @@ _OF_NUMBER: Final = (
     "SELECT p.seq FROM searches p WHERE p.session_key = :session AND p.agent_id = :agent_id AND p.kind = 'prompt'"
     " ORDER BY p.seq LIMIT 1 OFFSET coalesce(:number, 1) - 1"
 )
-_ROW: Final = (
+_FIELDS: Final = (
     "SELECT s.seq, s.id, s.created_at, s.kind, s.session_key, s.context_epoch, s.project, s.harness, s.prompt,"
-    f" s.skipped, s.given, s.characters, s.duration_ms, {_NUMBER} FROM searches s WHERE "
+    " s.skipped, s.given, s.characters, s.duration_ms"
 )
+_ROW: Final = f"{_FIELDS}, {_NUMBER} FROM searches s WHERE "
+_UNCOUNTED: Final = f"{_FIELDS}, NULL FROM searches s WHERE "
 _LIST: Final = (
     f"{_ROW} s.agent_id = :agent_id"
     " AND (:session IS NULL OR s.session_key = :session) AND (:project IS NULL OR s.project = :project)"
@@ -255,10 +257,13 @@ def newest(snapshot: Snapshot, agent_id: str, first: int, limit: int) -> tuple[i
     return (first, True) if beyond is None else (beyond + 1, False)
 
 
-def numbered(snapshot: Snapshot, read: ReadScope, seqs: Collection[int]) -> dict[int, api.SearchRow]:
-    """Return searches by their numbers."""
+def numbered(
+    snapshot: Snapshot, read: ReadScope, seqs: Collection[int], *, is_counted: bool = True
+) -> dict[int, api.SearchRow]:
+    """Return searches by their ``seq``. ``is_counted``: a prompt has its number, for which those before it are read."""
     found = snapshot.rows(
-        f"{_ROW} s.seq IN ({snapshot.dialect.members('seqs')})", {"seqs": snapshot.dialect.listed(sorted(seqs))}
+        f"{_ROW if is_counted else _UNCOUNTED} s.seq IN ({snapshot.dialect.members('seqs')})",
+        {"seqs": snapshot.dialect.listed(sorted(seqs))},
     )
     return dict(zip((row[0] for row in found), _searches(snapshot, read, found), strict=True))
 

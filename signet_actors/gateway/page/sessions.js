@@ -40,14 +40,15 @@ export function Sessions({ route }) {
   </div>`;
 }
 
-// `kept.current` has the pages that are full: only what follows them is read again.
+// Pages of one version belong together; while it is that of `kept.current`, nothing is read again.
 async function readSession(key, kept, signal) {
-  if (kept.current?.key !== key) kept.current = { key, rows: [], after: 0 };
+  const read = (query) => api("sessions.conversation", { key, ...query }, { signal });
+  if (kept.current?.key === key && (await read({ limit: 1 })).version === kept.current.version) return kept.current;
   for (;;) {
-    const { rows, after } = kept.current;
-    const page = await api("sessions.conversation", { key, after }, { signal });
-    if (page.next === null) return [...rows, ...page.rows];
-    kept.current = { key, rows: [...rows, ...page.rows], after: page.next };
+    let page = await read({});
+    const { version } = page, rows = [...page.rows];
+    for (; page.next !== null && page.version === version; rows.push(...page.rows)) page = await read({ after: page.next });
+    if (page.version === version) return (kept.current = { key, rows, version, cut: page.cut });
   }
 }
 
@@ -56,7 +57,7 @@ export function SessionScreen({ route }) {
   const [card, setCard] = useState(null);
   const kept = useRef(null);
   const load = useLoad(`session ${key}`, (signal) => readSession(key, kept, signal), { everyMs: LIVE_MS });
-  const rows = load.data || [];
+  const rows = load.data?.rows || [];
   const prompts = Math.max(0, ...rows.map((row) => row.search?.number || 0));
   const here = Number(number) || 0;
   useEffect(() => {
@@ -79,7 +80,7 @@ export function SessionScreen({ route }) {
     <p class="meta">Beside each prompt: the memories that the agent was given with it, each as one line with tags, id and date; why; and what was left out.</p></header>
     <${Reading} load=${load} what="the session" />
     ${rows.length ? null : html`<${Empty}><p>Nothing is kept of this session: its transcript was erased, or it ended before it was asked anything.</p></${Empty}>`}
-    <ol class="turns">${rows.map((row, index) => html`<${Row} key=${row.search?.id || `turn ${index}`} row=${row} show=${setCard} isHere=${row.search?.number === here && here > 0} />`)}</ol>
+    <ol class="turns">${rows.map((row, index) => html`<${Row} key=${row.search?.id || `turn ${index}`} row=${row} show=${setCard} isHere=${row.search?.number === here && here > 0} />`)}</ol>${load.data.cut ? html`<p class="meta">The session is longer; this is its beginning.</p>` : null}
     ${card ? html`<${Card} row=${rows.find((row) => row.search?.number === card)} close=${() => setCard(null)} />` : null}</div>`;
 }
 

@@ -121,6 +121,8 @@ async def user_prompt_submit(call: Call[api.UserPromptRequest]) -> HttpResponse:
     if prompt is None and request.dry_run and request.as_of is not None:
         call.request, is_whole = await recorded(call, request.as_of)
         request, prompt = call.request, call.request.prompt
+    elif prompt is None and request.as_of is not None:
+        raise InvalidRequest("asOf without a prompt needs dryRun: true", field="dryRun")
     elif not request.harness:
         raise InvalidRequest("harness and userMessage or userPrompt are required", field="harness")
     if prompt is None:

@@ -22,12 +22,13 @@ _TRANSCRIPT: Final = (
     " FROM session_transcripts m WHERE {} ORDER BY CASE WHEN m.agent_id = :rp_agent THEN 0 ELSE 1 END, m.seq LIMIT 1"
 )
 _ONE: Final = "SELECT m.seq FROM session_transcripts m WHERE {}"
-_COPY_OF: Final = (
+COPY_OF: Final = (
     "(SELECT t.session_key FROM session_turns o JOIN session_transcripts t ON t.seq = o.transcript_seq"
     " WHERE o.seq = u.copy_of AND t.forgotten_at IS NULL)"
 )
+"""The session of which the turn ``u`` is a copy."""
 _TURNS: Final = (
-    f"SELECT u.seq, u.role, u.content, u.said_at, u.continues, {_COPY_OF} FROM session_turns u"
+    f"SELECT u.seq, u.role, u.content, u.said_at, u.continues, {COPY_OF} FROM session_turns u"
     f" WHERE u.transcript_seq = :transcript AND u.seq > :after ORDER BY u.seq LIMIT {_ROWS_AT_ONCE}"
 )
 _TURNS_BEFORE: Final = (
@@ -90,7 +91,7 @@ _NOT_COPIED: Final = (
 )
 _FOUND: Final = (
     "SELECT m.session_key, m.agent_id, m.harness, m.project, m.updated_at, u.role, u.said_at, u.content, m.seq, u.seq,"
-    f" {_COPY_OF} FROM session_turns u JOIN session_transcripts m ON m.seq = u.transcript_seq WHERE u.seq = :turn"
+    f" {COPY_OF} FROM session_turns u JOIN session_transcripts m ON m.seq = u.transcript_seq WHERE u.seq = :turn"
 )
 
 _MATCHES: Final = "SELECT 1 FROM {} AND u.seq = :turn"
