@@ -103,9 +103,13 @@ def test_the_longest_session_is_joined_in_seconds(heads: str) -> None:
         ("The frontend is deployed by Grace", "who has Grace?", "Grace is away.", False),
         ("The frontend is deployed by Grace", "who?", "Somebody does that.", False),
         ("Rechnungen: Größe und Straße", "was?", "Die Größe der Straße.", True),
+        ("The billing service is written in Ruby", "in which language is the billing service?", "In Ruby.", True),
+        ("The billing service is written in Ruby", "is the billing service in Ruby?", "Ruby, yes.", False),
+        ("The billing service is written in Ruby", "what now?", "We should look at Ruby again later today.", False),
+        ("The billing service is written in Ruby", "what now?", "Yes.", False),
     ],
 )
-def test_an_answer_seems_to_use_what_it_has_two_new_words_or_a_number_of(
+def test_an_answer_seems_to_use_what_it_has_enough_new_words_or_a_number_of(
     memory: str, prompt: str, answer: str, used: bool
 ) -> None:
     assert seems_used(memory, new_words(answer, prompt)) is used

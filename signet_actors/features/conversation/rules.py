@@ -135,9 +135,10 @@ def new_words(answer: str, prompt: str) -> set[str]:
 
 
 def seems_used(memory: str, words: set[str]) -> bool:
-    """Return True if two of the ``new_words`` of the answer, or one with a digit, are in the memory: a guess."""
+    """Return True if the memory has two of the ``new_words`` of the answer, half of few, or one with a digit: a guess."""
     shared = words & _rare_words(memory)
-    return len(shared) >= _LEAST_SHARED or any(map(str.isdecimal, "".join(shared)))
+    enough = len(shared) >= min(_LEAST_SHARED, max(1, len(words) // 2))
+    return enough or any(map(str.isdecimal, "".join(shared)))
 
 
 def _rare_words(text: str) -> set[str]:
