@@ -135,7 +135,7 @@ def new_words(answer: str, prompt: str) -> set[str]:
 
 
 def seems_used(memory: str, words: set[str]) -> bool:
-    """Return True if the memory has two of the ``new_words`` of the answer, half of few, or one with a digit: a guess."""
+    """Return True if the memory has two ``new_words`` of the answer, half of few, or one with a digit: a guess."""
     shared = words & _rare_words(memory)
     enough = len(shared) >= min(_LEAST_SHARED, max(1, len(words) // 2))
     return enough or any(map(str.isdecimal, "".join(shared)))
