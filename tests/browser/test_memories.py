@@ -110,6 +110,23 @@ def test_three_memories_are_forgotten_and_come_back(visit: Visit, daemon: LiveDa
     assert [daemon.api.get(f"/api/memory/{one}").status for one in ids] == [200] * 3
 
 
+def test_a_memory_that_is_edited_stays_in_the_list_of_the_search(visit: Visit, daemon: LiveDaemon) -> None:
+    memory = daemon.api.remember("The lighthouse has 212 steps", project="/lamps")["id"]
+    visitor = visit("#/memories?project=/lamps&q=212+steps")
+    expect(lines(visitor)).to_have_count(1)
+    visitor.press("Enter")
+    expect(visitor.page.locator(".detail > .text")).to_be_visible()
+    visitor.press("e", "Control+A")
+    visitor.page.keyboard.type("Nobody climbs up there")
+    visitor.press("Control+Enter")
+    expect(notice(visitor)).to_contain_text("Saved")
+    expect(lines(visitor)).to_contain_text("Nobody climbs up there")
+    expect(lines(visitor)).to_contain_text("does not fit the search")
+    assert daemon.api.memory(memory)["content"] == "Nobody climbs up there"
+    visitor.press("f")
+    expect(lines(visitor)).to_have_count(0)
+
+
 def test_a_memory_that_was_forgotten_before_is_found_and_recovered(visit: Visit, daemon: LiveDaemon) -> None:
     memory = daemon.api.remember("The otter sleeps at noon", project="/otters")["id"]
     daemon.api.request("DELETE", f"/api/memory/{memory}", {"reason": "r"})

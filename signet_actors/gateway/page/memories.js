@@ -30,8 +30,14 @@ async function read(params, most, signal) {
     const given = Object.fromEntries(Object.entries(filters).filter(([, value]) => value));
     const reply = await api("memories.recall", { query: params.q, limit: FOUND, answering: true, min_relevance: 0, ...given }, { signal });
     const found = reply.results.filter((row) => row.type !== "session_turn" || row.source !== "transcript");
-    const [rows, weak] = [found.filter((row) => !isWeak(row)), found.filter(isWeak).sort((a, b) => b.relevance - a.relevance)];
-    return { rows, weak, total: rows.length, ms: performance.now() - began, by: reply.method === "hybrid" ? "words and meaning" : "words" };
+    const isShown = (row) => !isWeak(row) || row.id === params.open; // what is open stays, also if it fits less since it was edited
+    const [rows, weak] = [found.filter(isShown), found.filter((row) => !isShown(row)).sort((a, b) => b.relevance - a.relevance)];
+    const total = found.filter((row) => !isWeak(row)).length;
+    if (params.open && !rows.some((row) => row.id === params.open)) {
+      const kept = await api("memories.get", { id: params.open, include_deleted: true }, { signal }).catch(() => null);
+      if (kept && !kept.is_deleted) rows.push({ ...kept, isKept: true });
+    }
+    return { rows, weak, total, ms: performance.now() - began, by: reply.method === "hybrid" ? "words and meaning" : "words" };
   }
   const reply = await api("memories.list", { ...filters, limit: most, deleted: params.deleted, words: wordsOf(params.q) }, { signal });
   return { rows: reply.memories, total: reply.total, all: reply.stats.total };
@@ -109,7 +115,7 @@ export function Memories({ route }) {
       <${Filters} params=${params} at=${params.q ? 0 : load.at} />
       <${Reading} load=${load} what="memories" rows=${6} />
       ${isStale ? html`<button class="fresh" onClick=${load.reload}>Something was stored meanwhile. Show it</button>` : null}
-      <ul class="lines">${rows.map((row, index) => lines.line(row, index, row.recoverable_until && html`<span>recoverable until ${day(row.recoverable_until)}</span>`))}</ul>
+      <ul class="lines">${rows.map((row, index) => lines.line(row, index, row.recoverable_until ? html`<span>recoverable until ${day(row.recoverable_until)}</span>` : row.isKept && html`<span>does not fit the search</span>`))}</ul>
       ${folded || showsWeak ? html`<button class="more" onClick=${() => setShowsWeak(!showsWeak)}>${showsWeak ? "Hide what probably does not answer" : `${folded} more that probably ${folded === 1 ? "does" : "do"} not answer: show`} <kbd>v</kbd></button>` : null}
       ${load.data && (!params.q || forgotten) && rows.length < load.data.total ? html`<button class="more" onClick=${() => setMost(most + PAGE)}>Show more of ${count(load.data.total, "memory", "memories")}</button>` : null}
       ${load.data && load.isCurrent && !rows.length ? html`<${Nothing} params=${params} all=${load.data.all} done=${lines.done} />` : null}
