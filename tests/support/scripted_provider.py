@@ -148,11 +148,6 @@ class ScriptedProvider:
         return f"http://127.0.0.1:{self._port}"
 
     @property
-    def unfinished(self) -> int:
-        """How many generations and embeddings were neither answered nor given up by the client."""
-        return self._busy
-
-    @property
     def prompts(self) -> list[str]:
         """Return the received prompts in order."""
         return [asked.prompt for asked in self.asked if asked.prompt]

@@ -16,7 +16,6 @@ from tests.support.live_daemon import Client
 
 pytestmark = pytest.mark.system
 PROJECT = "/home/ada/tiles"
-NOON = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
 SAID = {
     5: (("Set up the tile server", "The tile server runs on port 8099."), ("Tag it as 0.1", "Tagged v0.1.")),
     3: (("Add the layer with the contours", "The contours come from the file dem.tif."), ("Tag 0.2", "Tagged v0.2.")),
@@ -26,14 +25,20 @@ SAID = {
 WORDS = {5: ("tile server", "v0.1"), 3: ("contours", "v0.2"), 1: ("Varnish", "v0.3")}
 
 
+def day(days_ago: int) -> datetime:
+    """Return the noon of that day. It is computed anew in each test, because the suite may run past midnight."""
+    today = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
+    return today - timedelta(days=days_ago)
+
+
 def weekday(days_ago: int) -> str:
-    return f"{NOON - timedelta(days=days_ago):%A}"
+    return f"{day(days_ago):%A}"
 
 
 def transcript(key: str, said: dict[int, tuple[tuple[str, str], ...]]) -> str:
     records = []
     for days, exchanges in said.items():
-        at = NOON - timedelta(days=days)
+        at = day(days)
         for number, (prompt, answer) in enumerate(exchanges):
             for role, text in (("user", prompt), ("assistant", answer)):
                 at += timedelta(minutes=5)
@@ -77,7 +82,7 @@ def test_a_prompt_about_a_day_is_given_what_was_said_on_it(resumed: Client, days
     inject = asked(resumed, f"what did we do on {weekday(days)}?" if days > 1 else "what did we do yesterday?")
     assert [word for word in WORDS[days] if word not in inject] == []
     assert [word for other in WORDS if other != days for word in WORDS[other] if word in inject] == []
-    assert f"{NOON - timedelta(days=days):%b} {(NOON - timedelta(days=days)).day}" in inject
+    assert f"{day(days):%b} {day(days).day}" in inject
 
 
 @pytest.mark.parametrize("days", [5, 3, 1])
