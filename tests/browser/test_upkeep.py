@@ -25,12 +25,14 @@ HELD_S = 7
 
 @pytest.fixture(scope="module")
 def piped(browser: Any) -> Iterator[LiveDaemon]:
-    """A daemon with a scripted model, two proposals that wait, and a job that failed for good."""
+    """A daemon with a scripted model, two proposals that wait, a job that failed for good, and a prompt."""
     with with_a_model() as daemon:
         for text in (ORDER, OTHER_ORDER, GARBLED):
             daemon.api.remember(text)
         eventually(lambda: waiting(daemon) == 2, what="both proposals wait", within_s=60)
         eventually(lambda: daemon.api.get("/api/pipeline/status").ok()["dead"], what="the job is dead", within_s=60)
+        asked = {"harness": "codex", "sessionKey": "codex-1", "userMessage": "Where are the vault keys?"}
+        daemon.api.post("/api/hooks/user-prompt-submit", asked).ok()
         yield daemon
 
 
@@ -86,6 +88,17 @@ def test_a_dead_job_is_named_in_a_sentence_and_tried_again_with_one_button(look:
     expect(visitor.page.locator(".notice")).to_contain_text("Health")
     rows = piped.api.get("/api/audit").ok()
     assert "requeueDeadJobs" in str(rows) or "repair.requeue_dead" in str(rows)
+
+
+def test_calls_stand_by_model_and_day_and_rates_beside_durations(look: Any, piped: LiveDaemon) -> None:
+    visitor = look("#/health")
+    tiles = visitor.page.locator(".tile")
+    (used, *_) = piped.api.get("/api/analytics/usage").ok()["days"]
+    calls = tiles.filter(has_text="Model calls of the last seven days").locator("tbody tr").first
+    expect(calls).to_contain_text(used["model"])
+    expect(calls.locator("td").nth(2)).to_have_text(re.compile(r"^[1-9]\d*$"))
+    prompts = tiles.filter(has_text="and how often").locator("tr").filter(has_text="prompt")
+    expect(prompts.locator("td").last).to_have_text("1")
 
 
 def test_a_backup_is_made_with_one_button(look: Any, piped: LiveDaemon) -> None:

@@ -158,3 +158,14 @@ def test_answers_of_a_model_that_cannot_be_used_are_errors_and_its_calls_are_cou
         (calls,) = usage(daemon)["providers"].values()
         assert calls["calls"] >= 1
         assert calls["totalLatencyMs"] >= 0
+        (day,) = {each["day"] for each in usage(daemon)["days"]}
+        assert daemon.read("SELECT date('now', '-1 hour') <= ?1 AND ?1 <= date('now')", day) == [(1,)]
+
+
+def test_calls_and_cost_of_models_are_listed_for_seven_days(daemon: LiveDaemon) -> None:
+    used = "INSERT INTO provider_usage (day, provider, model, calls, tokens_in, cost_microusd) VALUES"
+    assert daemon.stop() == 0
+    for age, calls, cost in ((0, 3, 1500), (6, 4, 20_000), (7, 5, 0)):
+        daemon.edit(f"{used} (date('now', ?), 'openai', 'small', ?, 10, ?)", f"-{age} days", calls, cost)
+    daemon.start()
+    assert [(day["calls"], day["costMicrousd"]) for day in usage(daemon)["days"]] == [(3, 1500), (4, 20_000)]

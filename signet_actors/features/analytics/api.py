@@ -11,7 +11,7 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.operations.diagnostics import MutationHealth
 from signet_actors.operations.field_types import Clamped, Timestamp
 from signet_actors.operations.operation import BY_AGENT, Operation
-from signet_actors.operations.pipeline import LatencyReport
+from signet_actors.operations.pipeline import LatencyReport, UsageReport
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import NoFields, SelectionText
 from signet_actors.operations.transcripts import OwnAgent
@@ -54,12 +54,16 @@ class ConnectorUsage(msgspec.Struct, frozen=True):
 
 
 class UsageReply(msgspec.Struct, frozen=True):
-    """Counts since ``since``: endpoints by method and route template, actors by name, providers of models."""
+    """Counts since ``since``: endpoints by method and route template, actors by name, providers of models.
+
+    ``days``: calls and cost of each model on each of the last seven UTC days, the last day first.
+    """
 
     endpoints: dict[str, EndpointUsage]
     actors: dict[str, ActorUsage]
     providers: dict[str, ProviderUsage]
     connectors: dict[str, ConnectorUsage]
+    days: list[UsageReport]
     since: str
 
 
@@ -188,17 +192,18 @@ class Totals(msgspec.Struct, kw_only=True):
 
 
 class StoredFigures(msgspec.Struct, frozen=True):
-    """What is stored: the totals, usage of providers, durations of the last completed jobs (ms), errors, minutes."""
+    """What is stored: the totals, usage of providers and of models by day, durations of jobs (ms), errors, minutes."""
 
     totals: Totals | None
     providers: dict[str, ProviderUsage]
     jobs_ms: list[float]
     errors: list[ErrorEvent]
     minutes: list[MinuteFigures]
+    days: list[UsageReport] = []
 
 
 class FindFigures(Request[Answered], frozen=True, tag="analytics.find"):
-    """Ask for ``StoredFigures`` with these parts; ``since``: minutes from then on (ISO)."""
+    """Ask for ``StoredFigures`` with these parts; ``since``: minutes and days from then on (ISO)."""
 
     parts: tuple[str, ...]
     since: str = ""

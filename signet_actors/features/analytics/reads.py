@@ -31,6 +31,7 @@ from signet_actors.features.analytics.rules import (
 from signet_actors.features.searches.api import MAX_READ
 from signet_actors.features.searches.reads import NO_CHECK, first_since, newest
 from signet_actors.store.engine import Snapshot
+from signet_actors.store.reads.pipeline import usage_since
 
 HOUR_MS: Final = 3_600_000
 _TOTALS: Final = "SELECT t.figures FROM analytics_totals t WHERE t.name = :name"
@@ -78,6 +79,7 @@ def found(snapshot: Snapshot, asked: FindFigures) -> StoredFigures:
         jobs_ms=[max(0.0, float(took)) for (took,) in jobs],
         errors=[_error(*row) for row in errors],
         minutes=[msgspec.json.decode(text, type=MinuteFigures) for (text,) in minutes],
+        days=usage_since(snapshot, asked.since[:10]) if "days" in wanted else [],
     )
 
 

@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { useLoad } from "./load.js";
 import { attempt, say } from "./notice.js";
 import { Command, Findings, Headline, Reading, Time } from "./parts.js";
-import { count, cut, sentence, size, span } from "./words.js";
+import { count, cut, day, sentence, size, span } from "./words.js";
 
 const STATE_MS = 5_000;
 const PLAN_MS = 30_000;
@@ -24,11 +24,12 @@ export function Health() {
     api("status.get", {}, { signal }), api("pipeline.status", {}, { signal }), api("diagnostics.findings", {}, { signal }),
   ]), { everyMs: STATE_MS });
   const plan = useLoad("plan", (signal) => Promise.all([
-    api("repair.plan", {}, { signal }), api("backup.list", {}, { signal }), api("analytics.latency", {}, { signal }), api("analytics.prompts", { hours: 1 }, { signal }),
+    api("repair.plan", {}, { signal }), api("backup.list", {}, { signal }), api("analytics.latency", { minutes: 60 }, { signal }),
+    api("analytics.prompts", { hours: 1 }, { signal }), api("analytics.usage", {}, { signal }),
   ]), { everyMs: PLAN_MS });
   if (!state.data) return html`<${Reading} load=${state} what="the state of the daemon" rows=${6} />`;
   const [status, pipeline, { verdict, findings }] = state.data;
-  const [{ repairs }, backups, latency, prompts] = plan.data || [{ repairs: [] }];
+  const [{ repairs }, backups, latency, prompts, usage] = plan.data || [{ repairs: [] }];
   const again = () => Promise.all([plan.reload(), state.reload()]);
   const told = (repair) => findings.filter(({ command }) => command === `signet repair ${repair.name}`).map(({ text }) => text);
   const others = findings.filter(({ text }) => !repairs.some((repair) => told(repair).includes(text)));
@@ -38,8 +39,8 @@ export function Health() {
     <${Headline} verdict=${verdict}>${left ? `${count(left, "thing")} to look at.` : "Nothing to do."}</${Headline}>
     <${Findings} findings=${others}>${repairs.map((repair) => html`<${Repair} key=${repair.name} repair=${repair} reason=${told(repair).join(" ") || repair.reason} again=${again} />`)}</${Findings}>
     <${Reading} load=${plan} what="the repairs" />
-    <div class="tiles"><${Processes} status=${status} /><${Queues} pipeline=${pipeline} /><${Cost} pipeline=${pipeline} />
-      ${plan.data ? html`<${Latency} latency=${{ ...latency, prompts: prompts.ms }} /><${Backups} backups=${backups} again=${again} />` : null}</div>
+    <div class="tiles"><${Processes} status=${status} /><${Queues} pipeline=${pipeline} />
+      ${plan.data ? html`<${Cost} days=${usage.days} /><${Latency} latency=${latency} prompts=${prompts} /><${Backups} backups=${backups} again=${again} />` : null}</div>
   </div>`;
 }
 
@@ -81,17 +82,18 @@ function Queues({ pipeline }) {
   return html`<${Tile} title="Work that waits" head=${["kind", "waits", "runs", "failed", "oldest"]} rows=${rows} none=${pipeline.mode === "disabled" ? "Nothing. No model is set up to find facts: what is said is kept word for word." : "Nothing."} />`;
 }
 
-function Cost({ pipeline }) {
-  const rows = pipeline.usageToday.map((one) => [false, cut(one.model || one.provider, 40), one.calls, (one.tokensIn + one.tokensOut).toLocaleString("en"), one.costMicrousd ? `$${(one.costMicrousd / 1e6).toFixed(2)}` : ""]);
-  return html`<${Tile} title="Model calls today" head=${["model", "calls", "tokens", "cost"]} rows=${rows} none="None." />`;
+function Cost({ days }) {
+  const rows = days.map((one) => [false, day(one.day), cut(one.model || one.provider, 40), one.calls, (one.tokensIn + one.tokensOut).toLocaleString("en"), one.costMicrousd ? `$${(one.costMicrousd / 1e6).toFixed(2)}` : ""]);
+  return html`<${Tile} title="Model calls of the last seven days" head=${["day", "model", "calls", "tokens", "cost"]} rows=${rows} none="None." />`;
 }
 
-const LATENCIES = [["prompts", "prompt"], ["remember", "remember"], ["recall", "recall"], ["mutate", "change"], ["jobs", "job"]];
+const REQUESTS = [["remember", "remember"], ["recall", "recall"], ["mutate", "change"]];
 
-function Latency({ latency }) {
-  const asked = LATENCIES.filter(([name]) => latency[name].count);
-  const rows = asked.map(([name, title]) => [false, title, ...["p50", "p95", "p99"].map((part) => latency[name][part].toFixed(1))]);
-  return html`<${Tile} title="How long it takes, in ms" head=${["", "half\u00a0≤", "95\u00a0%\u00a0≤", "99\u00a0%\u00a0≤"]} rows=${rows} none="Nothing was asked yet." />`;
+function Latency({ latency, prompts }) {
+  const inHour = (name) => latency.minutes.reduce((sum, minute) => sum + minute[name].count, 0);
+  const all = [["prompt", prompts.ms, prompts.prompts], ...REQUESTS.map(([name, title]) => [title, latency[name], inHour(name)]), ["job", latency.jobs, ""]];
+  const rows = all.filter(([, took]) => took.count).map(([title, took, times]) => [false, title, ...["p50", "p95", "p99"].map((part) => took[part].toFixed(1)), times]);
+  return html`<${Tile} title="How long it takes, in ms, and how often" head=${["", "half\u00a0≤", "95\u00a0%\u00a0≤", "99\u00a0%\u00a0≤", "last hour"]} rows=${rows} none="Nothing was asked yet." />`;
 }
 
 function Backups({ backups, again }) {

@@ -24,11 +24,14 @@ from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.message import Answered
 
 RECENT: Final = 50
+DAYS: Final = 7
+"""Days of which the usage of models is returned."""
 
 
 async def usage(call: Call[NoFields]) -> HttpResponse:
     """Return the counts. Raises SignetError."""
-    return HttpResponse(await call.state.usage.usage((await _stored(call, "providers")).providers))
+    since = iso(call.state.clock.wall_ms() - (DAYS - 1) * 86_400_000)
+    return HttpResponse(await call.state.usage.usage(await _stored(call, "providers", "days", since=since)))
 
 
 async def errors(call: Call[api.ListErrorsRequest]) -> HttpResponse:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -114,10 +114,10 @@ class Usage:
         self._errors.append(error)
         self._telemetry.add("error", stage=stage, code=code)
 
-    async def usage(self, providers: Mapping[str, api.ProviderUsage]) -> api.UsageReply:
-        """Return the counts, with those of ``providers``. Raises SignetError if the stored ones cannot be read."""
+    async def usage(self, stored: api.StoredFigures) -> api.UsageReply:
+        """Return the counts, with those of models that are ``stored``. Raises SignetError if others cannot be read."""
         totals = self._totals(await self._stored())
-        return api.UsageReply(totals.endpoints, totals.actors, dict(providers), {}, totals.since)
+        return api.UsageReply(totals.endpoints, totals.actors, stored.providers, {}, stored.days, totals.since)
 
     async def latencies(self) -> dict[str, Any]:
         """Return the latencies by class of operation. Raises SignetError."""

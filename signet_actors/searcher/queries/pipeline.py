@@ -32,7 +32,7 @@ def status(snapshot: Snapshot, query: GetPipelineStatus) -> PipelineStatus:
         reviews_pending=proposals.pending_count(snapshot),
         today={name: number for name, _, number in counters if number},
         total={name: number for name, number, _ in counters},
-        usage_today=pipeline.usage_of_day(snapshot, today),
+        usage_today=pipeline.usage_since(snapshot, today),
     )
 
 

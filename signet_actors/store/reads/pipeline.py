@@ -15,7 +15,8 @@ _COUNTERS = (
     " FROM pipeline_counters c GROUP BY c.name"
 )
 _USAGE = (
-    f"SELECT {', '.join(UsageReport.__struct_fields__)} FROM provider_usage WHERE day = :day ORDER BY provider, model"
+    f"SELECT {', '.join(UsageReport.__struct_fields__)} FROM provider_usage WHERE day >= :day"
+    " ORDER BY day DESC, provider, model"
 )
 
 
@@ -36,5 +37,6 @@ def counters(snapshot: Snapshot, day: str) -> list[tuple[str, int, int]]:
     return [(name, total, of_day) for name, total, of_day in snapshot.rows(_COUNTERS, {"day": day})]
 
 
-def usage_of_day(snapshot: Snapshot, day: str) -> list[UsageReport]:
+def usage_since(snapshot: Snapshot, day: str) -> list[UsageReport]:
+    """Return the usage of that UTC day and of later ones, the last day first."""
     return [UsageReport(*row) for row in snapshot.rows(_USAGE, {"day": day})]
