@@ -229,4 +229,4 @@ def test_hidden_tabs_ask_nothing_until_they_are_seen_again(visit: Visit) -> None
         visitor.pass_s(60)
     assert visitor.requests == []
     visitor.page.evaluate(SEEN, "visible")
-    eventually(lambda: visitor.settle() or visitor.requests, what="a tab that is seen again asks", within_s=10)
+    eventually(lambda: visitor.settle() or visitor.requests, what="a tab that is seen again asks")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,7 +41,7 @@ def test_the_command_opens_a_page_that_may_do_everything_once(
     visitor = Visitor(browser, daemon)
     visitor.page.goto(address)
     expect(visitor.page.locator(".headline")).to_be_visible()
-    assert "code=" not in visitor.page.url
+    expect(visitor.page).not_to_have_url(re.compile("code="))
     visitor.open("#/settings")
     expect(visitor.page.get_by_role("textbox", name="agent.yaml")).not_to_have_value("")
     visitor.open("#/memories")

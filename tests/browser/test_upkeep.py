@@ -69,7 +69,7 @@ def test_proposals_are_decided_by_keys_and_a_decision_is_taken_back(look: Any, p
     visitor.press("r", "a")
     expect(visitor.page.get_by_text("Nothing waits for you")).to_be_visible()
     visitor.press("g", "h")
-    eventually(lambda: waiting(piped) == 0, what="leaving the screen sends both", within_s=10)
+    eventually(lambda: waiting(piped) == 0, what="leaving the screen sends both")
     states = {item["review_state"] for item in piped.api.get("/api/memory/review-queue", state="all").ok()["items"]}
     assert states == {"approved", "rejected"}
 

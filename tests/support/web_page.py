@@ -111,13 +111,14 @@ class Visitor:
         self.context.add_init_script(_WATCH)
         self.problems: list[str] = []
         self.requests: list[str] = []
+        self.answered: list[str] = []
         self.pending: set[Any] = set()
         self.allowed: set[int] = set()
         self.page = self.watched(self.context.new_page())
 
     def watched(self, page: Any) -> Any:
         """Return the tab, which notes from now on what goes wrong in it."""
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(60_000)
         page.on("console", self._on_console)
         page.on("pageerror", lambda error: self.problems.append(f"exception: {error}"))
         page.on("dialog", lambda dialog: (self.problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
@@ -148,6 +149,7 @@ class Visitor:
             self.problems.append(f"failed: {request.url} {request.failure}")
 
     def _on_response(self, response: Any) -> None:
+        self.answered.append(response.url.removeprefix(self.base))
         if response.status >= 400 and response.status not in self.allowed:
             self.problems.append(f"{response.status}: {response.request.method} {response.url}")
 
