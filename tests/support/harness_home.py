@@ -17,6 +17,8 @@ LONG_LIMITS = (
     "from signet_actors.hook.harness_events import HOOKS; [setattr(h, 'limit_s', 60.0) for h in HOOKS.values()]"
 )
 """Python that lets a hook wait for the daemon as long as a busy machine needs, for tests with another subject."""
+PROGRAM = f"{LONG_LIMITS}\nfrom signet_actors.hook.program import main; main()"
+"""The source of signet-hook with these limits, for ``python -c``."""
 
 PYTHON = sys.executable
 """That of this process, which a test may replace."""

@@ -1,7 +1,8 @@
-"""The gateway with long time limits of hooks: ``python -m tests.support.patient_gateway``.
+"""The gateway with long time limits of hooks and searches: ``python -m tests.support.patient_gateway``.
 
-A hook answers within a second or so, if need be without a memory that it would have found. A machine that stands still
-for that long changes the answers, so tests with another subject use this gateway (``live_daemon(patient=True)``).
+A hook answers within a second or so, if need be without a memory that it would have found, and a search without a
+vector that is not computed soon. A machine that stands still for that long changes the answers, so tests with another
+subject use this gateway (``live_daemon(patient=True)``).
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from types import ModuleType
 from typing import Final
 
 from signet_actors.gateway import __main__ as gateway
-from signet_actors.gateway import projects
+from signet_actors.gateway import common_words, projects, query_embedding
 from signet_actors.gateway.routes import checkpoints as checkpoint_routes
-from signet_actors.gateway.routes import hooks, notifications
+from signet_actors.gateway.routes import hooks, notifications, remember
 from signet_actors.gateway.sessions import checkpoints, hook_runner, recovery
 from signet_actors.operations.registry import OPERATIONS
 
@@ -27,6 +28,10 @@ LIMITS: Final[tuple[tuple[ModuleType, str], ...]] = (
     (hooks, "COMPACTION_BUDGET_MS"),
     (hooks, "REFERENCE_WAIT_S"),
     (notifications, "BUDGET_MS"),
+    (remember, "SIMILAR_WAIT_S"),
+    (query_embedding, "QUERY_EMBEDDING_TIMEOUT_S"),
+    (query_embedding, "SECOND_TIMEOUT_S"),
+    (common_words, "COMMON_WORDS_TIMEOUT_MS"),
     (checkpoint_routes, "KEEP_BUDGET_MS"),
     (hook_runner, "CONTEXT_WAIT_S"),
     (checkpoints, "STORE_WAIT_S"),

@@ -54,7 +54,7 @@ def test_requests_are_counted_by_route_and_actor_and_survive_a_restart(daemon: L
     restarted = daemon.api.get("/api/analytics/latency", minutes=5).ok()
     assert restarted["remember"] == latency["remember"]
     assert sum(row["requests"] for row in restarted["minutes"]) > 9
-    assert restarted["minutes"][0]["mutate"]["count"] == 2
+    assert sum(row["mutate"]["count"] for row in restarted["minutes"]) == 2
 
     ada.remember("the lynx is counted once more")
     assert usage(daemon)["actors"]["ada"]["remember"] == 4
@@ -120,7 +120,7 @@ def test_telemetry_has_operations_and_no_words_and_is_written_by_itself() -> Non
     with live_daemon(config=TELEMETRY) as daemon:
         memory_id = daemon.api.acting(x_signet_actor="ada").remember("the ibis wades")["id"]
         daemon.api.recall("ibis")
-        eventually(lambda: daemon.read("SELECT count(*) FROM telemetry_events") == [(2,)], within_s=20, what="two rows")
+        eventually(lambda: daemon.read("SELECT count(*) FROM telemetry_events") == [(2,)], within_s=60, what="two rows")
         daemon.api.request("PATCH", f"/api/memory/{memory_id}", {"importance": 0.1, "reason": "r", "if_version": 9})
         events = daemon.api.get("/api/telemetry/events").ok()
         assert events["enabled"]

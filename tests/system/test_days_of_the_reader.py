@@ -19,7 +19,7 @@ LATE = "2026-11-26T20:00:00Z"  # November 27, 01:45 there
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[LiveDaemon]:
     """A daemon in another time zone, which is one of its processes."""
-    with live_daemon(environ={"TZ": ZONE}) as daemon:
+    with live_daemon(environ={"TZ": ZONE}, patient=True) as daemon:
         yield daemon
 
 

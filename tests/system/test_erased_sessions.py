@@ -15,12 +15,10 @@ import pytest
 
 from signet_actors.hook.drain import drain_for_daemon
 from signet_actors.hook.spool import Spool
-from tests.support.harness_home import LONG_LIMITS
+from tests.support.harness_home import PROGRAM
 from tests.support.live_daemon import LiveDaemon
 
 pytestmark = pytest.mark.system
-
-PROGRAM = f"{LONG_LIMITS}\nfrom signet_actors.hook.program import main; main()"
 
 
 class Erased:

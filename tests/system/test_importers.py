@@ -195,7 +195,7 @@ def test_imported_notes_push_no_memory_of_the_user_out_of_a_start_or_the_list_by
     for number in range(12):
         sections = (f"## Part {part}\n\n{QUOKKA} {number}.{part}\n\n" + f"{QUOKKA} " * 8 for part in range(4))
         (notes / f"{number}.md").write_text(f"# {number}\n\nAlways greet quokka {number}.\n\n" + "\n\n".join(sections))
-    with live_daemon(config="memory: {pipelineV2: {synthesis: {provider: none}}}\n") as daemon:
+    with live_daemon(config="memory: {pipelineV2: {synthesis: {provider: none}}}\n", patient=True) as daemon:
         for text in OWN:
             daemon.api.remember(text, project=str(project), createdAt="2026-10-01T08:00:00Z")
         for where in ((), ("--project", str(project))):
@@ -219,7 +219,7 @@ def test_imported_notes_push_no_memory_of_the_user_out_of_a_start_or_the_list_by
         assert exported.exit_code == 0, exported.output
         found = daemon.api.recall("quokka shoes", **notes_of_project)["results"]  # last: now they were asked for
         assert {row["source_type"] for row in found} == {"markdown", "chunk"}
-    with live_daemon() as other:
+    with live_daemon(patient=True) as other:
         url = f"http://127.0.0.1:{other.port}"
         brought = CliRunner().invoke(cli, ["--url", url, "import", str(tmp_path / "all.jsonl")])
         assert brought.exit_code == 0, brought.output

@@ -273,7 +273,7 @@ def test_one_damaged_memory_is_reported_and_the_daemon_continues(daemon: LiveDae
     code, told, _ = signet(daemon, "doctor", "--deep")
     assert code == 1
     assert any(memory_id in finding["detail"] for finding in told["findings"])
-    eventually(lambda: health(daemon)["status"] == "degraded", within_s=30, what="degraded")
+    eventually(lambda: health(daemon).get("status") == "degraded", within_s=30, what="degraded")
     assert any(memory_id in text for text in daemon.api.get("/api/status").ok()["retention"]["scrubFindings"])
     daemon.api.remember("writes go on")
     code, told, _ = signet(daemon, "backup")

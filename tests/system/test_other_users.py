@@ -22,6 +22,7 @@ from signet_actors.operations.registry import OPERATIONS
 from signet_actors.operations.request_path import fill_path
 from signet_actors.runtime.socket_uids import peer_uid
 from tests.support.bus_harness import eventually
+from tests.support.harness_home import PROGRAM
 from tests.support.live_daemon import Answer, LiveDaemon, live_daemon, signet
 
 pytestmark = pytest.mark.system
@@ -103,13 +104,13 @@ USERS = f"gateway: {{users: ['{NOBODY}']}}\n"
 @pytest.fixture(scope="module")
 def own() -> Iterator[LiveDaemon]:
     """A daemon that serves the other user, too."""
-    with live_daemon(config=USERS) as daemon:
+    with live_daemon(config=USERS, patient=True) as daemon:
         yield daemon
 
 
 @pytest.fixture(scope="module")
 def strict() -> Iterator[LiveDaemon]:
-    with live_daemon(config="gateway: {requireOwner: true}\n") as daemon:
+    with live_daemon(config="gateway: {requireOwner: true}\n", patient=True) as daemon:
         yield daemon
 
 
@@ -405,7 +406,7 @@ def test_with_require_owner_a_start_without_the_token_has_nothing_private(strict
     token = (strict.workspace / ".daemon" / "owner-token").read_text()
     assert SECRET in strict.api.request("POST", START, body, {TOKEN: token}).ok()["inject"]
     hook = subprocess.run(
-        [sys.executable, "-P", "-m", "signet_actors.hook", "session-start", "-H", "codex"],
+        [sys.executable, "-P", "-c", PROGRAM, "session-start", "-H", "codex"],
         input=json.dumps({"session_id": "t", "cwd": PROJECT}),
         env=strict.environment(),
         capture_output=True,

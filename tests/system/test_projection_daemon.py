@@ -30,7 +30,7 @@ def made(client: Client, **fields: Any) -> dict[str, Any]:
 
 
 def test_a_map_is_computed_kept_and_filtered() -> None:
-    with live_daemon() as daemon:
+    with live_daemon(patient=True) as daemon:
         client = daemon.api
         stored = [client.remember(f"the walrus number {at} sleeps on ice", tags=f"t{at % 2}")["id"] for at in range(12)]
         rule = client.remember("never wake the walrus on Sundays", type="rule", pinned=True)["id"]

@@ -46,7 +46,7 @@ def test_a_card_summarises_only_results_of_its_caller_and_is_not_stored() -> Non
 
 
 def test_a_hung_model_delays_only_its_own_recall_by_the_timeout() -> None:
-    with pipeline(more=CARDS + "    enabled: false\n") as (daemon, provider):
+    with pipeline(more=CARDS.replace("2000", "8000") + "    enabled: false\n") as (daemon, provider):
         memory = daemon.api.remember("The staging port is 5433")["id"]
         recalled = lambda limit: daemon.api.recall("staging port", limit=limit)  # noqa: E731
         eventually(lambda: recalled(2)["meta"]["hasSupplementary"], within_s=HANG_GUARD_S, what="a card")
@@ -107,6 +107,7 @@ def test_a_changed_model_embeds_everything_again_in_batches_while_old_vectors_ar
         car = daemon.api.remember("An automobile was bought")["id"]
         for number in range(count - 1):
             daemon.api.remember(f"Row {number} of the ledger")
+        eventually(lambda: len(models(daemon)) == 1 and None not in models(daemon), what="the first vectors")
         (embedded,) = models(daemon)
         provider.stuck = "http_503"
         daemon.configure(embedded_by(provider, "first"))

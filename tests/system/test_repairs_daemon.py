@@ -91,6 +91,8 @@ def test_no_repair_runs_while_repairs_are_frozen() -> None:
 
 
 PAIRS = 8
+LONG = "gateway: {requestTimeoutMs: 120000}\n"
+"""A request compares memories for a part of this time only, in which a busy machine must compare all of them."""
 
 
 def say_twice(daemon: LiveDaemon) -> list[tuple[str, str]]:
@@ -111,7 +113,7 @@ def say_twice(daemon: LiveDaemon) -> list[tuple[str, str]]:
 
 
 def test_duplicates_are_listed_first_and_then_merged() -> None:
-    with live_daemon() as daemon:
+    with live_daemon(config=LONG) as daemon:
         told = say_twice(daemon)
         assert daemon.api.get("/api/repair/dedup-stats").ok() == {
             "exactClusters": 0, "exactExcess": 0, "totalActive": 2 * PAIRS, "uncompared": 2 * PAIRS
@@ -136,7 +138,7 @@ def test_duplicates_are_listed_first_and_then_merged() -> None:
 
 @pytest.mark.parametrize("point", ["writer.before_commit=kill@4/1", "gateway.sent_to_writer=kill@5/1"])
 def test_a_crash_between_two_merges_leaves_each_pair_whole(point: str) -> None:
-    with live_daemon() as daemon:
+    with live_daemon(config=LONG) as daemon:
         told = say_twice(daemon)
         assert daemon.stop() == 0
         fired = daemon.root / "fired"

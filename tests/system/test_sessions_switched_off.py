@@ -17,6 +17,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.support.bus_harness import eventually
+from tests.support.harness_home import PROGRAM
 from tests.support.live_daemon import Answer, Client, LiveDaemon
 
 pytestmark = pytest.mark.system
@@ -462,7 +463,7 @@ def test_the_hook_program_stores_nothing_of_what_was_said_while_memory_was_off(d
     def run(name: str, key: str = "") -> None:
         file.write_text(claude(key or session.key, session.said), encoding="utf-8")
         event = {"session_id": key or session.key, "hook_event_name": name, "transcript_path": str(file)}
-        command = [sys.executable, "-m", "signet_actors.hook", "-H", "claude-code"]
+        command = [sys.executable, "-c", PROGRAM, "-H", "claude-code"]
         environ = {name: value for name, value in daemon.environment().items() if name != "SIGNET_PORT"}
         done = subprocess.run(command, input=json.dumps(event), env=environ, text=True, capture_output=True, check=True)
         assert "no memory in this session" not in done.stdout

@@ -17,13 +17,12 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from tests.support.bus_harness import eventually
-from tests.support.harness_home import LONG_LIMITS
+from tests.support.harness_home import PROGRAM
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
 
 NUMBERS = count()
-PROGRAM = f"{LONG_LIMITS}\nfrom signet_actors.hook.program import main; main()"
 KEEP, END = "session-checkpoint-extract", "session-end"
 
 

@@ -18,7 +18,7 @@ TWINS = ("deadbeef-0000-4000-8000-000000000001", "deadbeef-0000-4000-8000-000000
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[LiveDaemon]:
-    with live_daemon(config=AGENTS) as started:
+    with live_daemon(config=AGENTS, patient=True) as started:
         lines = "\n".join(json.dumps({"id": id_, "content": f"Twin {id_[-1]} of the lynx"}) for id_ in TWINS)
         started.agent("ada").request("POST", "/api/memory/import", lines.encode()).ok()
         yield started

@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.support.bus_harness import eventually
-from tests.support.harness_home import LONG_LIMITS
+from tests.support.harness_home import PROGRAM
 from tests.support.live_daemon import LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
 
-PROGRAM = f"{LONG_LIMITS}\nfrom signet_actors.hook.program import main; main()"
 MARK = "[signet off] I plan to leave"
 REQUEST = "# Files mentioned by the user:\n\n## a.py: /srv/a.py\n\n## My request for Codex:\n[signet off] look"
 

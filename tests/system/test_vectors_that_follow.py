@@ -48,7 +48,7 @@ def stages(reply: dict[str, Any]) -> set[str]:
 
 
 def test_every_memory_is_found_at_once_and_better_later_though_the_process_that_embeds_is_killed() -> None:
-    with live_daemon(config=CONFIG) as daemon:
+    with live_daemon(config=CONFIG, patient=True) as daemon:
         for text in (*FACTS.values(), *OTHERS):
             assert daemon.api.remember(text)["embedded"] is True
             daemon.api.recall("underground station")

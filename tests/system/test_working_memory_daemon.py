@@ -311,7 +311,9 @@ LARGE = ("harbour crane ", "la grúa del puerto ", "港の大きな起重機 ", 
 
 
 def test_a_forgotten_memory_leaves_the_file_and_no_session_is_given_it_however_large_the_newest_ones_are() -> None:
-    with live_daemon(config="memory:\n  pipelineV2:\n    synthesis: {provider: none}\n") as daemon:
+    slow = "gateway: {requestTimeoutMs: 120000}\nwriter: {requestTimeoutMs: 60000}\n"
+    without_model = "memory:\n  pipelineV2:\n    synthesis: {provider: none}\n"
+    with live_daemon(config=slow + without_model, patient=True) as daemon:
         forgotten, kept = daemon.api.remember(PORT)["id"], daemon.api.remember(VIM)["id"]
         daemon.api.post("/api/synthesis/trigger", {}).ok()
         eventually(lambda: not status(daemon)["running"], within_s=60, what="the end of the run")

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.bus_harness import eventually
+from tests.support.harness_home import PROGRAM
 from tests.support.live_daemon import LiveDaemon, live_daemon, private_root
 
 pytestmark = pytest.mark.system
@@ -160,9 +161,7 @@ def test_hooks_and_clients_of_a_stopped_daemon_send_nothing_to_the_daemon_of_ano
                 return done.stdout + done.stderr
 
             def hook(name: str, **event: str) -> str:
-                return ran(
-                    "-m", "signet_actors.hook", name, "-H", "claude-code", "--workspace", str(work.workspace), **event
-                )
+                return ran("-c", PROGRAM, name, "-H", "claude-code", "--workspace", str(work.workspace), **event)
 
             started = hook("session-start", hook_event_name="SessionStart", source="startup")
             assert f"no memory in this session, because no daemon runs on {work.workspace}" in started
