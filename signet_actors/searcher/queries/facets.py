@@ -12,7 +12,7 @@ import numpy as np
 
 from signet_actors.features.facets.api import Count, CountFacets, Facet, FacetsReply
 from signet_actors.protocol.message import Answered
-from signet_actors.searcher.columns import Mask, MemoryColumns
+from signet_actors.searcher.columns import DAY_MS, Mask, MemoryColumns
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.engine import Snapshot
 
@@ -102,6 +102,9 @@ def _sources(columns: MemoryColumns, rows: Mask) -> Mapping[str, int]:
 
 
 def _months(columns: MemoryColumns, rows: Mask) -> Mapping[str, int]:
-    months = columns.created_ms[: columns.size][rows].astype("datetime64[ms]").astype("datetime64[M]")
-    found, numbers = np.unique(months, return_counts=True)
-    return {str(month): int(number) for month, number in zip(found, numbers, strict=True)}
+    """Return how many of ``rows`` were created in each month, by way of the days, because numpy's months are slow."""
+    days, numbers = np.unique(columns.created_ms[: columns.size][rows] // DAY_MS, return_counts=True)
+    found: Counter[str] = Counter()
+    for month, number in zip(days.astype("datetime64[D]").astype("datetime64[M]"), numbers.tolist(), strict=True):
+        found[str(month)] += number
+    return found
