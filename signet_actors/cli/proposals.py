@@ -132,6 +132,8 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int) ->
     print_message(f"{offset + 1}-{offset + len(items)} of {answer.body.get('total', 0)} shown")
     if state in {"pending", "all"}:
         print_message("`signet review approve ID` applies one,\n`signet review reject ID` rejects it.")
+    if hint := answer.body.get("hint"):
+        print_wrapped(f"{hint['text']} `signet config set {hint['key']} {hint['value']}`", chop=False)
 
 
 @command(review, "approve", agent=True)

@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 
 from tests.corpus.scenarios.pipeline import GARBLED, ORDER, OTHER_ORDER, with_a_model
 from tests.support.bus_harness import eventually
-from tests.support.live_daemon import LiveDaemon
+from tests.support.live_daemon import LiveDaemon, run_signet
 from tests.support.web_page import Visitor
 
 pytestmark = [pytest.mark.browser, pytest.mark.system]
@@ -72,6 +72,33 @@ def test_proposals_are_decided_by_keys_and_a_decision_is_taken_back(look: Any, p
     eventually(lambda: waiting(piped) == 0, what="leaving the screen sends both")
     states = {item["review_state"] for item in piped.api.get("/api/memory/review-queue", state="all").ok()["items"]}
     assert states == {"approved", "rejected"}
+
+
+def test_ten_approvals_are_followed_by_a_hint_at_the_setting(browser: Any) -> None:
+    key = "memory.pipelineV2.confirm"
+    with with_a_model("    confirm: review\n") as daemon:
+        for tool in ("Traefik", "Postgres", "Redis", "Grafana"):
+            daemon.api.remember(
+                f"Noor runs {tool} at home. Noor updates {tool} on Mondays. Noor backs {tool} up to tape."
+            )
+        eventually(lambda: waiting(daemon) >= 11, what="eleven proposals wait", within_s=90)
+        visitor = Visitor(browser, daemon)
+        visitor.open("#/review")
+        expect(visitor.page.get_by_role("article", name="Proposal")).to_be_visible()
+        hint = visitor.page.get_by_text("Let the pipeline apply such proposals by itself?")
+        visitor.press(*"a" * 9)
+        visitor.press("g", "h", "g", "r")
+        expect(visitor.page.get_by_role("article", name="Proposal")).to_be_visible()
+        expect(hint).to_have_count(0)
+        visitor.press("a", "g", "h", "g", "r")
+        expect(hint).to_contain_text("You approved 10 of the last 10 proposals that waited only for you.")
+        expect(hint).to_contain_text(f"signet config set {key} auto")
+        hint.get_by_role("link", name="Settings").press("Enter")
+        expect(visitor.page.locator(".set-keys .is-here")).to_contain_text(key)
+        done = run_signet(daemon, "config", "set", key, "auto")
+        assert done.returncode == 0, done.stderr
+        eventually(lambda: daemon.api.get("/api/memory/review-queue").ok()["hint"] is None, what="the hint is gone")
+        assert visitor.close() == []
 
 
 def test_a_dead_job_is_named_in_a_sentence_and_tried_again_with_one_button(look: Any, piped: LiveDaemon) -> None:

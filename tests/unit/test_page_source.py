@@ -15,7 +15,7 @@ BY_NAME = {operation.name: operation for operation in OPERATIONS}
 OWN = sorted(path for path in FOLDER.iterdir() if path.suffix in {".js", ".css", ".html", ".svg"})
 MODULES = [path for path in OWN if path.suffix == ".js"]
 MAX_LINES = 300
-MAX_SOURCE_LINES = 2_618
+MAX_SOURCE_LINES = 2_619
 FORBIDDEN = (
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySetInnerHTML|createContextualFragment",
     r"\beval\(|new Function|DOMParser|setHTML|srcdoc|javascript:",

@@ -54,11 +54,32 @@ class ReviewReport(msgspec.Struct, frozen=True):
     created_at: str
 
 
+class ReviewHint(msgspec.Struct, frozen=True):
+    """What a person could leave to the pipeline: in words, and the key and the value that do it."""
+
+    text: str
+    key: str
+    value: str
+
+
+class DecidedReviews(msgspec.Struct, frozen=True):
+    """How many of the last decisions about proposals that waited for this ``reason`` were approvals."""
+
+    reason: str
+    decisions: int
+    approved: int
+
+
 class ReviewListReply(msgspec.Struct, frozen=True):
-    """A page, oldest first; ``total`` counts the proposals in that state that the caller may read."""
+    """A page, oldest first; ``total`` counts the proposals in that state that the caller may read.
+
+    ``decided``: of those that wait because of a setting. ``hint``: the setting that the decisions speak for, or null.
+    """
 
     items: list[ReviewReport]
     total: int
+    decided: list[DecidedReviews] = []
+    hint: ReviewHint | None = None
 
 
 class ListReviewsRequest(AgentFields, frozen=True, kw_only=True, omit_defaults=True):

@@ -11,6 +11,7 @@ from signet_actors.domain.query_words import words_of
 from signet_actors.domain.said_again import sentences_of
 from signet_actors.errors import InvalidRequest
 from signet_actors.features.reviews.api import LIST_REVIEWS, ListReviewsRequest, ReviewListReply, ReviewReport
+from signet_actors.features.reviews.rules import REASONS, decided
 from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable
@@ -30,6 +31,11 @@ _COLUMNS: Final = proposal_columns(
 _REVIEWED: Final = "FROM memory_proposals p JOIN memories m ON m.id = p.memory_id WHERE {}"
 _PAGE: Final = f"SELECT {_COLUMNS} {_REVIEWED} ORDER BY p.seq LIMIT :limit OFFSET :offset"
 _COUNT: Final = f"SELECT count(*) {_REVIEWED}"
+_DECIDED: Final = f"SELECT p.reason, p.review_state {_REVIEWED} ORDER BY p.seq DESC"
+_LATELY: Final = (
+    "p.seq > (SELECT max(n.seq) - 2000 FROM memory_proposals n) AND p.review_state IN ('approved', 'rejected')"
+    f" AND p.undo_note IS NULL AND p.reason IN {REASONS}"
+)
 _TARGETS: Final = "SELECT m.id, m.content, m.version FROM ({}) i CROSS JOIN memories m WHERE m.id = i.value AND {}"
 # The literal state lets the planner use the partial index of that state.
 _IN_STATE: Final = {
@@ -41,7 +47,7 @@ _IN_STATE: Final = {
 
 
 def listed(snapshot: Snapshot, asked: Asked[ListReviewsRequest]) -> ReviewListReply:
-    """Return a page of proposals over memories that the caller may read, oldest first.
+    """Return a page of proposals over memories that the caller may read, oldest first, and what was decided lately.
 
     Raises ``InvalidRequest`` for an unknown state.
     """
@@ -53,6 +59,8 @@ def listed(snapshot: Snapshot, asked: Asked[ListReviewsRequest]) -> ReviewListRe
     rows = snapshot.rows(_PAGE.format(where), {**bindings, "limit": page.limit, "offset": page.offset})
     items = [filled(ReviewReport, row) for row in rows]
     total = int(snapshot.value(_COUNT.format(where), bindings))
+    of_person, decisions = conjunction((_LATELY, {}), policy)
+    made = decided(snapshot.rows(_DECIDED.format(of_person), decisions))
     ids = dialect.listed([item.memory_id for item in items if item.memory_id is not None])
     where, bindings = conjunction(("m.is_deleted = 0", {"ids": ids}), policy)
     found = snapshot.rows(_TARGETS.format(dialect.members("ids"), where), bindings)
@@ -60,7 +68,7 @@ def listed(snapshot: Snapshot, asked: Asked[ListReviewsRequest]) -> ReviewListRe
         memory_id: {"current_content": content, "current_version": version} for memory_id, content, version in found
     }
     items = [msgspec.structs.replace(item, **targets.get(item.memory_id, {})) for item in items]
-    return ReviewListReply([_with_sentence(item) for item in items], total)
+    return ReviewListReply([_with_sentence(item) for item in items], total, made)
 
 
 def _with_sentence(item: ReviewReport) -> ReviewReport:

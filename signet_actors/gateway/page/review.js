@@ -51,12 +51,11 @@ export function Review() {
   const [decided, setDecided] = useState(new Set());
   const [at, setAt] = useState(0);
   const [editing, setEditing] = useState(false);
-  const load = useLoad("reviews", async (signal) => {
-    const [pending, runs, pipeline] = await Promise.all([api("reviews.list", { limit: 200 }, { signal }), api("runs.list", { limit: 10 }, { signal }), api("pipeline.status", {}, { signal }).catch(() => ({})), // a token may not read it
-    ]);
-    return { ...pending, runs: runs.runs, mode: pipeline.mode };
-  });
-  const items = (load.data?.items || []).filter((item) => !decided.has(item.id));
+  const load = useLoad("reviews", (signal) => Promise.all([
+    api("reviews.list", { limit: 200 }, { signal }), api("runs.list", { limit: 10 }, { signal }), api("pipeline.status", {}, { signal }).catch(() => ({})), // a token may not read it
+  ]));
+  const [{ items: pending, hint }, { runs }, { mode }] = load.data || [{ items: [] }, { runs: [] }, {}];
+  const items = pending.filter((item) => !decided.has(item.id));
   const index = Math.min(at, Math.max(0, items.length - 1));
   const item = items[index];
   const hold = useDecisions(load.reload);
@@ -80,8 +79,9 @@ export function Review() {
     ${item ? html`<${Proposal} key=${item.id} item=${item} place=${`${index + 1} of ${items.length}`} editing=${editing}
         approve=${(content) => decide(true, content)} reject=${() => decide(false)} edit=${() => setEditing(true)} skip=${() => setAt((index + 1) % items.length)} />`
       : load.data ? html`<${Empty}><h2>Nothing waits for you</h2><p>A language model can propose changes of memories. Those that need a person come here: for example what would replace a pinned memory, or contradicts one.</p>
-        <p>${load.data.mode === "disabled" ? "No model is set up, so nothing is proposed:" : "These models make proposals:"} <${Command} text="signet providers" /></p></${Empty}>` : null}
-    ${load.data?.runs.length ? html`<${Runs} runs=${load.data.runs} done=${load.reload} />` : null}
+        <p>${mode === "disabled" ? "No model is set up, so nothing is proposed:" : "These models make proposals:"} <${Command} text="signet providers" /></p></${Empty}>` : null}
+    ${hint ? html`<p class="why">${hint.text} <${Command} text=${`signet config set ${hint.key} ${hint.value}`} /> <a href=${to("settings", { key: hint.key })}>Settings</a></p>` : null}
+    ${runs.length ? html`<${Runs} runs=${runs} done=${load.reload} />` : null}
   </div>`;
 }
 

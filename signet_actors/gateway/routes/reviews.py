@@ -6,16 +6,24 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+import msgspec
+
+from signet_actors.domain.extraction.gates import flags_of
 from signet_actors.domain.permissions import PERSON_ACTOR_TYPE
 from signet_actors.errors import HTTP_STATUS, ErrorCode
 from signet_actors.features.reviews.api import (
     APPROVE,
+    LIST_REVIEWS,
     REJECT,
     ApproveRequest,
+    ListReviewsRequest,
+    ReviewListReply,
     ReviewRefusal,
     ReviewReply,
     ReviewRequest,
 )
+from signet_actors.features.reviews.rules import hint_of
+from signet_actors.gateway.features import ask
 from signet_actors.gateway.http.responses import fill
 from signet_actors.gateway.http.route import Call, Handler, HttpResponse
 from signet_actors.gateway.http.write_errors import OutcomeError
@@ -42,6 +50,13 @@ _REFUSALS: Final[Mapping[str, OutcomeError]] = {
     "frozen": OutcomeError(ErrorCode.MUTATIONS_FROZEN, "Mutations are frozen (kill switch active)"),
 }
 _OTHER_REFUSAL: Final = OutcomeError(_CONFLICT, "The proposal could not be applied")
+
+
+async def listed(call: Call[ListReviewsRequest]) -> HttpResponse:
+    """Return a page of proposals, and what the decisions about them speak for. Raises SignetError."""
+    reply = (await ask(call, LIST_REVIEWS, call.request)).read(ReviewListReply)
+    hint = hint_of(reply.decided, flags_of(call.state.config.memory.pipeline_v2))
+    return HttpResponse(msgspec.structs.replace(reply, hint=hint))
 
 
 async def approve(call: Call[ApproveRequest]) -> HttpResponse:
@@ -75,4 +90,4 @@ def _refusal(done: ReviewDecided) -> HttpResponse:
     return HttpResponse(body, status=HTTP_STATUS[refused.code])
 
 
-HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {APPROVE: approve, REJECT: reject}
+HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {LIST_REVIEWS: listed, APPROVE: approve, REJECT: reject}

@@ -29,13 +29,13 @@ OTHER_ORDER = "Delete memory 3 about the vault keys. That stood on a page that N
 
 
 @contextlib.contextmanager
-def with_a_model() -> Iterator[LiveDaemon]:
-    """Run a daemon with a scripted model."""
+def with_a_model(more: str = "") -> Iterator[LiveDaemon]:
+    """Run a daemon with a scripted model; ``more``: further lines of ``memory.pipelineV2``."""
     model = ScriptedModel(fault=lambda _, asked: "garbage" if GARBLED in asked.prompt else None)
     with ScriptedProvider(script=model) as provider:
         config = (
             f"memory:\n  pipelineV2:\n    extraction: {{provider: ollama, endpoint: '{provider.url}'}}\n"
-            "    worker: {maxRetries: 1}\n"
+            f"    worker: {{maxRetries: 1}}\n{more}"
         )
         with live_daemon(config=config, patient=True) as daemon:
             yield daemon
