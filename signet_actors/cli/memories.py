@@ -167,6 +167,8 @@ def list_memories(
     memories = answer.records("memories")
     if invocation.has_printed(answer):
         return
+    if answer.body.get("complete") is False:
+        print_message("Only those that were deleted last were searched, 20,000 at most.")
     if not memories:
         type_ = asked.pop("type")
         kind = f" of the type {one_line(type_)}" if type_ else ""

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
+from signet_actors.errors import InvalidRequest
 from signet_actors.operations.field_types import Clamped, Flag, SecretRule, Text
 from signet_actors.operations.operation import BY_ALL, EXAMPLE_MEMORY, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
@@ -27,6 +28,8 @@ from signet_actors.operations.request_fields import (
 
 MIN_PREFIX_CHARS = 6
 """Shortest prefix of an id that names a memory."""
+MAX_WORDS: Final = 20
+"""That one search for deleted memories may have."""
 
 
 class MemoryPart(msgspec.Struct, frozen=True):
@@ -105,11 +108,15 @@ class ListStats(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class MemoryListReply(msgspec.Struct, frozen=True):
-    """A page, newest first; ``total`` counts what the filters admit."""
+    """A page, newest first; ``total`` counts what the filters admit.
+
+    ``complete``, only with ``words``: false if only the last deleted memories were searched.
+    """
 
     memories: list[ListedMemory]
     stats: ListStats
     total: int
+    complete: bool | UnsetType = UNSET
 
 
 class UsedMemory(ListedMemory, frozen=True, kw_only=True):
@@ -169,9 +176,18 @@ class ListMemoriesRequest(FilterFields, frozen=True, kw_only=True):
     offset: Offset = 0
     deleted: Annotated[bool, Flag(), Meta(description="true: deleted memories instead of live ones")] = False
     words: (
-        Annotated[SelectionText, Meta(description="With deleted=true: only texts with each of these words, at most 20")]
+        Annotated[
+            SelectionText,
+            Meta(description=f"With deleted=true: only texts with each of these words, at most {MAX_WORDS}"),
+        ]
         | None
     ) = None
+
+    def __post_init__(self) -> None:
+        if self.words and not self.deleted:
+            raise InvalidRequest("words needs deleted=true; live memories are found by a recall", field="words")
+        if self.words and len(self.words.split()) > MAX_WORDS:
+            raise InvalidRequest(f"words has more than {MAX_WORDS} words", field="words")
 
 
 class MostUsedRequest(FilterFields, frozen=True, kw_only=True):

@@ -273,6 +273,7 @@ class MemoryListed(Message, frozen=True, tag="searcher.memory_listed"):
     """A page, newest first, and counts over everything that ``read`` admits.
 
     ``total`` and ``critical`` (importance >= 0.9) count live memories; ``matching`` those that the filters admit.
+    ``complete``: false if only the last deleted memories were searched for words.
     """
 
     memories: list[Memory]
@@ -280,6 +281,7 @@ class MemoryListed(Message, frozen=True, tag="searcher.memory_listed"):
     with_embeddings: int
     critical: int
     matching: int
+    complete: bool = True
 
 
 class ListMemories(Request[MemoryListed], frozen=True, tag="searcher.list_memories"):

@@ -191,3 +191,26 @@ def test_the_counts_are_computed_once_between_two_commits(room: StoreRoom) -> No
 def test_the_most_frequent_values_are_the_first_ones_of_all_in_order(counts: dict[str, int], top: int) -> None:
     in_order = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     assert facet_queries.most_frequent(counts, top) == in_order[:top]
+
+
+@pytest.mark.parametrize("bound", [{"_MOST_SEARCHED": 7}, {"_MOST_SEARCHED_BYTES": 80}])
+def test_a_search_of_deleted_texts_ends_at_a_bound_and_says_so(
+    room: StoreRoom, monkeypatch: pytest.MonkeyPatch, bound: dict[str, int]
+) -> None:
+    for memory_id in [room.remember(f"crane {at:02d}").id for at in range(12)]:
+        room.clock.advance(1000)
+        room.ask(ForgetMemory(id=memory_id, reason="r", force=True, principal=ME))
+
+    def found(words: str, limit: int = 100, offset: int = 0) -> tuple[list[str], int, bool]:
+        query = ListMemories(ReadScope(), Filters(), limit, offset, deleted=True, words=tuple(words.split()))
+        with room.reader.open_snapshot() as view:
+            page = memories.list_memories(room.reader, view, query)
+        return [row.content for row in page.memories], page.matching, page.complete
+
+    assert found("CRANE", limit=2, offset=1) == (["crane 10", "crane 09"], 12, True)
+    for name, most in bound.items():
+        monkeypatch.setattr(f"signet_actors.store.reads.memories.{name}", most)
+    newest = [f"crane {at:02d}" for at in range(11, 1, -1)]
+    searched = 7 if "_MOST_SEARCHED" in bound else 10
+    assert found("crane") == (newest[:searched], searched, False)
+    assert found("00") == ([], 0, False)

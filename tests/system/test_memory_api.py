@@ -570,13 +570,14 @@ def test_a_deleted_memory_is_shown_only_on_request(room: Client) -> None:
 
 
 def test_deleted_memories_are_found_by_words_that_each_of_them_has(room: Client) -> None:
-    texts = ("The crane of Pier 40% stands", "The pier_has no crane", "A crane flies")
+    texts = ("The crane of Pier 40% stands", "The pier_has no crane", "A crane flies", "ÄRZTE der Straße")
     for text in texts:
         room.request("DELETE", f"/api/memory/{room.remember(text)['id']}?reason=r").ok()
     room.remember("A living crane of the pier")
     for words, found in {
         "CRANE pier": texts[:2],
-        "rane": texts,
+        "rane": texts[:3],
+        "ärzte STRASSE": texts[3:],
         "40%": texts[:1],
         "pier_has": texts[1:2],
         "%": texts[:1],
@@ -585,7 +586,7 @@ def test_deleted_memories_are_found_by_words_that_each_of_them_has(room: Client)
     }.items():
         reply = room.get("/api/memories", deleted="true", words=words).ok()
         assert {row["content"] for row in reply["memories"]} == set(found), words
-        assert reply["total"] == len(found)
+        assert (reply["total"], reply.get("complete")) == (len(found), None if words == " " else True)
     page = room.get("/api/memories", deleted="true", words="crane", limit=1, offset=1).ok()
     assert [row["content"] for row in page["memories"]] == [texts[1]]
     assert room.get("/api/memories", words="crane").refused(400)["field"] == "words"

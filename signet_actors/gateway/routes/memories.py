@@ -26,18 +26,11 @@ from signet_actors.operations import memories as api
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.searcher import FindByPrefix, GetHistory, GetMemory, ListMemories
 
-MAX_WORDS: Final = 20
-"""That a deleted memory is searched for."""
-
 
 async def list_memories(call: Call[api.ListMemoriesRequest]) -> HttpResponse:
     """Return a page of live memories, newest first; with ``deleted=true`` a page of tombstones."""
     request = call.request
     words = tuple(request.words.split()) if request.words else ()
-    if words and not request.deleted:
-        raise InvalidRequest("words needs deleted=true; live memories are found by a recall", field="words")
-    if len(words) > MAX_WORDS:
-        raise InvalidRequest(f"words has more than {MAX_WORDS} words", field="words")
     page = await call.ask_searcher(
         ListMemories(
             read=call.read,
@@ -53,6 +46,7 @@ async def list_memories(call: Call[api.ListMemoriesRequest]) -> HttpResponse:
             memories=[_listed(memory, call.state) for memory in page.memories],
             stats=api.ListStats(total=page.total, with_embeddings=page.with_embeddings, critical=page.critical),
             total=page.matching,
+            complete=page.complete if words else UNSET,
         )
     )
 

@@ -38,15 +38,18 @@ from signet_actors.store.reads import memories as stored
 def list_memories(reader: Reader, snapshot: Snapshot, query: ListMemories) -> MemoryListed:
     """Return a page of memories, newest or most used first, with counts over all memories that the caller may read."""
     page = stored.Page(query.limit, query.offset, most_used=query.most_used, chars=query.chars)
-    matching: int | None = None
-    if query.deleted:
-        memories, matching = stored.deleted_page(snapshot, query.read, query.filters, page, query.words)
-    else:
-        memories = stored.live_page(snapshot, query.read, query.filters, page)
+    complete = True
     reader.sync(snapshot)
     everything = reader.allowed_rows(snapshot, query.read, Filters())
     size = len(everything)
-    if matching is None:
+    if query.words:
+        memories, matching, complete = stored.deleted_with_words(snapshot, query.read, query.filters, page, query.words)
+    elif query.deleted:
+        memories = stored.deleted_page(snapshot, query.read, query.filters, page)
+        in_any_scope = reader.rows_in_any_scope(snapshot, query.read, query.filters, deleted=True)
+        matching = int((in_any_scope & reader.columns.with_texts("scope", (query.read.scope or "",), size)).sum())
+    else:
+        memories = stored.live_page(snapshot, query.read, query.filters, page)
         matching = int(reader.allowed_rows(snapshot, query.read, query.filters).sum())
     return MemoryListed(
         memories=memories,
@@ -54,6 +57,7 @@ def list_memories(reader: Reader, snapshot: Snapshot, query: ListMemories) -> Me
         with_embeddings=int((everything & (reader.columns.embedding_seq[:size] > 0)).sum()),
         critical=int((everything & (reader.columns.importance[:size] >= CRITICAL_MIN_IMPORTANCE)).sum()),
         matching=matching,
+        complete=complete,
     )
 
 
