@@ -120,20 +120,20 @@ def given_back(daemon: LiveDaemon, times: int) -> tuple[Any, ...]:
     return row
 
 
-def unfinished(daemon: LiveDaemon, *states: str) -> int:
-    """Return how many extract jobs are in one of the states."""
-    jobs = daemon.read("SELECT status FROM memory_jobs WHERE job_type = 'extract'")
+def unfinished(daemon: LiveDaemon, *states: str, kind: str = "extract") -> int:
+    """Return how many jobs of the kind are in one of the states."""
+    jobs = daemon.read("SELECT status FROM memory_jobs WHERE job_type = ?", kind)
     return sum(status in states for (status,) in jobs)
 
 
-def mend(daemon: LiveDaemon, provider: ScriptedProvider) -> None:
-    """End the outage of the server, so that no job pays for it.
+def mend(daemon: LiveDaemon, provider: ScriptedProvider, kind: str = "extract") -> None:
+    """End the outage of the server, so that no job of the kind pays for it.
 
     The check after a call that still fails must not find a server that works again. A lease ends after that check, so
     once no job is leased, each later call finds a server that works.
     """
     provider.look, provider.stuck = "http_500", None
-    eventually(lambda: unfinished(daemon, "leased") == 0, what="the last failed calls are reported")
+    eventually(lambda: unfinished(daemon, "leased", kind=kind) == 0, what="the last failed calls are reported")
     provider.look = "ok"
 
 

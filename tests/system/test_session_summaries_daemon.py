@@ -18,7 +18,7 @@ from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon
 from tests.support.scripted_model import ScriptedModel, data_of, stage_of
 from tests.support.scripted_provider import Act, Asked, Fault, ScriptedProvider
-from tests.system.test_pipeline import config_for, finished, pipeline
+from tests.system.test_pipeline import config_for, finished, mend, pipeline
 
 pytestmark = pytest.mark.system
 
@@ -250,8 +250,8 @@ def test_a_job_waits_while_the_model_is_away() -> None:
             said = daemon.api.get("/api/pipeline/status").ok()
             return said["queues"]["summary"]["pending"] == 1 and any("summarize:" in why for why in said["waiting"])
 
-        eventually(waits, within_s=30, what="the status says that the summary waits")
-        provider.stuck = None
+        eventually(waits, what="the status says that the summary waits")
+        mend(daemon, provider, "summarize")
         finished(daemon, "summarize")
         ((attempts,),) = daemon.read("SELECT attempts FROM memory_jobs WHERE job_type = 'summarize'")
         assert attempts == 1, "an outage costs no attempt"
@@ -273,7 +273,7 @@ def test_the_switches_of_the_pipeline_hold_for_summaries(more: str, queued: bool
         assert end(daemon.api, "s-1", turns("login form"))["queued"] is queued
         if queued:
             waiting = lambda: daemon.api.get("/api/pipeline/status").ok()["waiting"]  # noqa: E731
-            eventually(lambda: any("mutationsFrozen" in why for why in waiting()), within_s=20, what="why it waits")
+            eventually(lambda: any("mutationsFrozen" in why for why in waiting()), what="why it waits")
         assert asked_for_summaries(provider) == []
         assert summaries(daemon.api) == []
 
