@@ -198,6 +198,44 @@ def test_a_name_leads_to_what_is_known_of_it_and_to_its_memories(visit: Visit, v
     expect(visitor.page.locator(".detail > .text")).to_have_text("The crane lifts ships of 40 tons")
 
 
+PIXELS = """(name) => {
+  const [canvas, probe] = [document.querySelector("canvas"), document.createElement("canvas").getContext("2d")];
+  canvas.style.color = `var(--${name})`;
+  probe.fillStyle = getComputedStyle(canvas).color;
+  probe.fillRect(0, 0, 1, 1);
+  const wanted = probe.getImageData(0, 0, 1, 1).data;
+  const { width, height } = canvas, { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+  const rows = new Map();
+  for (let at = 0; at < data.length; at += 4)
+    if (data[at + 3] === 255 && [0, 1, 2].every((part) => data[at + part] === wanted[part]))
+      rows.set(Math.floor(at / 4 / width), (rows.get(Math.floor(at / 4 / width)) || 0) + 1);
+  return [...rows.values()];
+}"""
+"""Returns how many pixels of a colour each row of the drawing has, from above; rows without any are left out."""
+
+
+def test_the_legend_names_colours_and_shapes_and_a_pinned_memory_is_a_triangle(
+    visit: Visit, daemon: LiveDaemon
+) -> None:
+    keeper = daemon.agent("keeper")
+    keeper.remember("The beacon is lit at dusk", pinned=True, visibility="private")
+    unread = "/api/repair/embedding-gaps"
+    eventually(lambda: daemon.api.get(unread).ok()["unembedded"] == 0, within_s=60, what="its vector")
+    visitor = visit("#/map?agent=keeper")
+    expect(in_view(visitor)).to_contain_text(f"{MEMORIES + 1} memories in view", timeout=60_000)
+    legend = visitor.page.get_by_role("list", name="Legend").get_by_role("listitem")
+    texts = legend.all_text_contents()
+    assert {"fact", "preference", "decision", "learning", "issue", "rule", "▲ pinned"} <= {
+        each.strip() for each in texts
+    }
+    visitor.settle()
+    widths = visitor.page.evaluate(PIXELS, "pin")
+    third = len(widths) // 3
+    assert sum(widths[:third]) * 2 < sum(widths[-third:]), "it is narrow above and wide below"
+    names = visit("#/map/names")
+    expect(names.page.get_by_role("list", name="Legend")).to_contain_text("larger if more memories mention it")
+
+
 def test_an_empty_map_says_why(visit: Visit) -> None:
     visitor = visit("#/map/names?agent=nobody-yet")
     expect(visitor.page.locator(".empty")).to_contain_text("Nothing is known by name yet")

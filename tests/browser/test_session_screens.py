@@ -253,11 +253,23 @@ def test_a_card_shows_one_prompt_and_what_it_was_given_without_the_path(browser:
         assert visitor.close() == []
 
 
-def test_health_and_today_say_the_same(visit: Visit) -> None:
+def test_today_lists_no_check_and_names_the_hours(visit: Visit, daemon: LiveDaemon) -> None:
+    asked = {"harness": "codex", "userMessage": "What answers this prompt of a check?"}
+    daemon.api.post("/api/hooks/user-prompt-submit", {**asked, "sessionKey": "signet-check-1"}).ok()
+    daemon.api.post("/api/hooks/user-prompt-submit", {**asked, "userMessage": "Who asks last?", "sessionKey": "c"}).ok()
+    visitor = visit()
+    expect(visitor.page.locator(".feed li").first).to_contain_text("Who asks last?")
+    expect(visitor.page.locator(".feed")).not_to_contain_text("of a check")
+    expect(visitor.page.locator(".axis")).to_contain_text("24 h ago")
+
+
+def test_health_today_and_the_top_of_each_screen_say_the_same(visit: Visit) -> None:
     visitor = visit()
     word = visitor.page.locator(".headline > span")
     expect(word).to_have_text("● Working")
-    visitor.page.locator("header.top").get_by_role("link", name="ready").press("Enter")
+    state = visitor.page.locator("header.top").get_by_role("status")
+    expect(state).to_have_text("● Working")
+    state.get_by_role("link").press("Enter")
     expect(visitor.page.get_by_role("link", name="Health", exact=True)).to_have_attribute("aria-current", "page")
     expect(word).to_have_text("● Working")
     expect(word).to_have_class("is-ok")

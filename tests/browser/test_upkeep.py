@@ -147,6 +147,7 @@ def test_settings_are_checked_compared_stored_and_taken_back(look: Any, piped: L
     box.fill(f"{before}\nsearch:\n  alpha: 0.55\n")
     expect(told).to_contain_text("Valid")
     expect(visitor.page.locator(".set-keys")).to_contain_text("search.alpha")
+    expect(visitor.page.locator(".set-keys")).not_to_contain_text("`")
     box.press("Control+Enter")
     expect(visitor.page.locator(".settings ins")).to_contain_text("alpha:")
     assert file.read_text() == before

@@ -214,6 +214,10 @@ def test_filters_and_pages_return_the_latest_first(room: StoreRoom) -> None:
     assert [row.id for row in listed(room, no_hits=False, project="/shop").searches] == ["search-1"]
     assert [row.id for row in listed(room, since="2026-01-05T00:00:00.000Z").searches] == ["search-5", "search-4"]
     assert listed(room, session="unknown").count == 0
+    record(room, 6, session_key="signet-check-1")
+    assert [row.id for row in listed(room, checks=False, limit=1).searches] == ["search-5"]
+    assert [row.id for row in listed(room, checks=True).searches] == ["search-6"]
+    assert listed(room).count == 7
 
 
 def test_a_page_goes_on_where_its_cursor_was_also_when_that_search_is_deleted(room: StoreRoom) -> None:

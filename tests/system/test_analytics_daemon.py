@@ -43,6 +43,7 @@ def test_requests_are_counted_by_route_and_actor_and_survive_a_restart(daemon: L
     assert not [name for name in before["endpoints"] if ids[0] in name]
     latency = daemon.api.get("/api/analytics/latency").ok()
     assert latency["remember"]["count"] == 3
+    assert daemon.api.get("/api/analytics/latency", minutes=1).ok()["minutes"][-1]["remember"]["count"] == 3
     assert 0 < latency["remember"]["p50"] <= latency["remember"]["p95"] <= latency["remember"]["p99"]
 
     assert daemon.stop() == 0

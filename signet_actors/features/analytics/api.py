@@ -97,7 +97,7 @@ class ListErrorsReply(msgspec.Struct, frozen=True):
 
 
 class MinuteFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened in the minute that ended at ``minute``. A minute without a request has no row."""
+    """What happened in the minute that ended at ``minute``, the last one now. One without a request has no row."""
 
     minute: str
     requests: int

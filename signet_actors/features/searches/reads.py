@@ -35,11 +35,14 @@ _FIELDS: Final = (
 )
 _ROW: Final = f"{_FIELDS}, {_NUMBER} FROM searches s WHERE "
 _UNCOUNTED: Final = f"{_FIELDS}, NULL FROM searches s WHERE "
+NO_CHECK: Final = f"coalesce(substr(s.session_key, 1, {len(CHECK_PREFIX)}), '') <> '{CHECK_PREFIX}'"
+"""Of a search ``s``: it is of no session that ``signet connect --check`` made."""
 _LIST: Final = (
     f"{_ROW} s.agent_id = :agent_id"
     " AND (:session IS NULL OR s.session_key = :session) AND (:project IS NULL OR s.project = :project)"
     " AND (:kind IS NULL OR s.kind = :kind) AND (:no_hits IS NULL OR (s.given = 0) = :no_hits)"
     f" AND (:number IS NULL OR s.seq = ({_OF_NUMBER}))"
+    f" AND (:checks IS NULL OR ({NO_CHECK}) <> :checks)"
     " AND (:since IS NULL OR s.created_at >= :since)"
     " AND (:below IS NULL OR s.seq < :below) AND (:earlier IS NULL OR s.created_at < :earlier)"
     " ORDER BY s.seq DESC LIMIT :limit"
@@ -48,8 +51,6 @@ _FIRST: Final = (
     "SELECT min(f.seq) FROM (SELECT s.seq FROM searches s WHERE s.created_at >= :since"
     " ORDER BY s.created_at LIMIT :batch) f"
 )
-NO_CHECK: Final = f"coalesce(substr(s.session_key, 1, {len(CHECK_PREFIX)}), '') <> '{CHECK_PREFIX}'"
-"""Of a search ``s``: it is of no session that ``signet connect --check`` made."""
 _BEYOND: Final = (
     "SELECT s.seq FROM searches s WHERE s.agent_id = :agent_id AND s.seq >= :first"
     " ORDER BY s.seq DESC LIMIT 1 OFFSET :limit"
@@ -210,6 +211,7 @@ def listed(snapshot: Snapshot, asked: Asked[api.ListSearchesRequest]) -> api.Lis
             "kind": wanted.kind,
             "number": wanted.number,
             "no_hits": None if wanted.no_hits is None else int(wanted.no_hits),
+            "checks": None if wanted.checks is None else int(wanted.checks),
             "since": wanted.since,
             "below": below,
             "earlier": earlier,

@@ -10,7 +10,7 @@ import { MapScreen } from "./map.js";
 import { Memories } from "./memories.js";
 import { MemoryScreen } from "./memory.js";
 import { Notice, say } from "./notice.js";
-import { useModal } from "./parts.js";
+import { SIGNS, useModal } from "./parts.js";
 import { Review } from "./review.js";
 import { current, go, setParams, to, useRoute } from "./route.js";
 import { SessionScreen, Sessions } from "./sessions.js";
@@ -32,7 +32,7 @@ const SCREENS = [
   { name: "logs", title: "Logs", key: "l", view: Logs },
   { name: "settings", title: "Settings", key: "e", view: Settings },
 ];
-const HEALTH_MS = 15_000;
+const STATE_MS = 15_000;
 
 const named = (facet) => facet.values.map((one) => one.value).filter(Boolean).sort();
 
@@ -53,11 +53,10 @@ function Scope({ params }) {
 }
 
 function State() {
-  const load = useLoad("health", (signal) => api("health.get", {}, { signal }), { everyMs: HEALTH_MS });
-  const { data, error } = load;
-  const state = error ? "not reachable" : data ? (data.status === "healthy" ? "ready" : data.status) : "…";
-  return html`<span role="status"><a class=${`state ${state === "ready" ? "is-ok" : state === "…" ? "" : "is-bad"}`} href=${to("health")}
-    title=${cut(error?.message || data?.detail || "", 200)}>${state === "ready" ? "●" : state === "…" ? "○" : "▲"} ${cut(state, 30)}</a></span>`;
+  const { data, error } = useLoad("state", (signal) => api("diagnostics.findings", {}, { signal }), { everyMs: STATE_MS });
+  const failed = error && { level: "bad", word: error.status ? "Refused" : "Not reachable", sentence: error.message };
+  const { level, word, sentence } = failed || data?.verdict || { level: "none", word: "…" };
+  return html`<span role="status"><a class=${`state is-${level}`} href=${to("health")} title=${cut(sentence, 200)}>${SIGNS[level]} ${cut(word, 30)}</a></span>`;
 }
 
 function Choice({ name, text, values }) {

@@ -9,7 +9,8 @@ const NEAR_PX = 12;
 const CLICK_PX = 4;
 const STEP_PX = 60;
 const EXTENT = 230; // what is shown at first, from the middle to an edge
-const MOST_LABELS = 60;
+const MOST_LABELS = 120;
+const LABEL_PX = 14;
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
 // Draws what `given.current` has (see `Drawing`) on the canvas in `frame`, which is as large as what is seen of it.
@@ -44,13 +45,20 @@ function plotIn(frame, given) {
     const { scene, marked, seen } = given.current;
     const grow = Math.min(3, Math.max(1, Math.sqrt(view.scale / fit)));
     const inView = inside();
-    const circles = (points, margin) => {
+    // A triangle for what is pinned, else a circle; with a margin a circle around it.
+    const shapes = (points, margin) => {
       ink.beginPath();
       for (const point of points) {
         const [x, y] = place(point);
         const size = point.size * grow + margin;
-        ink.moveTo(x + size, y);
-        ink.arc(x, y, size, 0, 2 * Math.PI);
+        if (point.colour === "pin" && !margin) {
+          ink.moveTo(x, y - 1.5 * size);
+          ink.lineTo(x + 1.3 * size, y + size);
+          ink.lineTo(x - 1.3 * size, y + size);
+        } else {
+          ink.moveTo(x + size, y);
+          ink.arc(x, y, size, 0, 2 * Math.PI);
+        }
       }
     };
     Object.assign(canvas, { width: width * devicePixelRatio, height: height * devicePixelRatio }); // which clears it
@@ -63,16 +71,19 @@ function plotIn(frame, given) {
     ink.stroke();
     for (const [name, points] of Map.groupBy(inView, (point) => point.colour)) {
       ink.fillStyle = colour(name);
-      circles(points, 0);
+      shapes(points, 0);
       ink.fill();
     }
     ink.fillStyle = ink.strokeStyle = colour("text");
-    circles(inView.filter((point) => marked.has(point.id)), 2);
+    shapes(inView.filter((point) => marked.has(point.id)), 3);
     ink.stroke();
     ink.font = "12px system-ui, sans-serif";
+    const labels = []; // none over another one: the first points are the most important ones
     for (const point of inView.filter((one) => one.label).slice(0, MOST_LABELS)) {
-      const [x, y] = place(point);
-      ink.fillText(point.label, x + point.size * grow + 4, y + 4);
+      const [left, top, long] = [place(point)[0] + point.size * grow + 5, place(point)[1] + 4, ink.measureText(point.label).width];
+      if (labels.some((one) => Math.abs(one.top - top) < LABEL_PX && left < one.left + one.long && one.left < left + long)) continue;
+      labels.push({ left, top, long });
+      ink.fillText(point.label, left, top);
     }
     painted = view;
     canvas.style.transform = "none";
@@ -119,11 +130,6 @@ function plotIn(frame, given) {
     }
   }
 
-  function wheeled(event) {
-    event.preventDefault();
-    zoom(event.deltaY < 0 ? 1.2 : 1 / 1.2, [event.offsetX, event.offsetY]);
-  }
-
   function resize() {
     const before = fit;
     [width, height] = [frame.clientWidth, frame.clientHeight];
@@ -136,7 +142,10 @@ function plotIn(frame, given) {
   resized.observe(frame);
   resize();
   dark.addEventListener("change", paint);
-  frame.addEventListener("wheel", wheeled, { passive: false });
+  frame.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    zoom(event.deltaY < 0 ? 1.2 : 1 / 1.2, [event.offsetX, event.offsetY]);
+  }, { passive: false });
   for (const type of ["down", "move", "up", "cancel"]) frame.addEventListener(`pointer${type}`, pointed);
   const close = () => {
     resized.disconnect();

@@ -24,7 +24,7 @@ export function Jump({ screens, close }) {
     go(address);
   };
   return html`<dialog class="jump" aria-label="Jump" ref=${useModal()} onClose=${close}>
-    <form onSubmit=${(event) => follow(event, found[0])}><input autofocus aria-label="Screen, id or search" placeholder="Screen, id or search" value=${text} autocomplete="off"
+    <form class="search" onSubmit=${(event) => follow(event, found[0])}><input autofocus aria-label="Screen, id or search" placeholder="Screen, id or search" value=${text} autocomplete="off"
       onInput=${(event) => setText(event.target.value)} /></form>
     <ul>${found.map((one) => html`<li key=${one[0]}><a href=${one[0]} onClick=${(event) => follow(event, one)}>${one[1]}</a></li>`)}</ul>
   </dialog>`;

@@ -46,7 +46,7 @@ function View({ load, items, shown, scene, name, line, legend, detail, canChange
   const marked = useMemo(() => new Set([...lines.selected.keys(), shown || ""]), [lines.selected, shown]);
   return html`<${Reading} load=${load} what="the map" /><div class=${`memories map ${shown ? "has-detail" : ""}`}>
     <section aria-label="Map"><${Drawing} name=${`A map of ${name}; the list has them all`} scene=${scene} marked=${marked} seen=${setSeen} picked=${open} lassoed=${canChange && select} />
-      <p class="meta">${legend}</p></section>
+      <ul class="meta legend" aria-label="Legend">${legend}<li class="pin">▲ pinned</li><li>○ around it: selected, or open</li></ul></section>
     ${shown ? detail : html`<section aria-label="In view"><p class="found" role="status">${inView.length.toLocaleString("en")} of ${name} in view</p>
       <ul class="lines small">${rows.map((row, index) => line(row, index, lines))}</ul>
       ${inView.length > most ? html`<button class="more" onClick=${() => setMost(most + LISTED)}>Show more</button>` : null}</section>`}
@@ -60,13 +60,13 @@ function Memories({ params }) {
   useEffect(() => setComputing(data?.status === "computing"), [data]);
   const scene = useMemo(() => ({
     lines: data?.edges || [],
-    points: (data?.nodes || []).map((node) => ({ ...node, created_at: node.createdAt, size: 2.5, title: cut(node.content, 160),
+    points: (data?.nodes || []).map((node) => ({ ...node, created_at: node.createdAt, size: node.pinned ? 3.5 : 2.5, title: cut(node.content, 160),
       colour: node.pinned ? "pin" : TYPES.includes(node.type) ? node.type : "muted" })),
   }), [data]);
   if (!scene.points.length) return html`<${Reading} load=${load} what="the map" />${data && html`<${NoMemories} data=${data} project=${params.project} />`}`;
   return html`<${View} load=${load} items=${scene.points} scene=${scene} shown=${params.open} name=${count(data.count, "memory", "memories")} canChange=${true}
     line=${(row, index, lines) => lines.line(row, index)}
-    legend=${html`${TYPES.map((type) => html`<${Type} type=${type} />`)}<span class="pin">pinned</span><span>What is near is alike${data.method === "umap" ? "" : ", roughly"}.</span>`}
+    legend=${html`${TYPES.map((type) => html`<li><${Type} type=${type} /></li>`)}<li>— joins a memory with the nearest ones: what is near is alike${data.method === "umap" ? "" : ", roughly"}</li>`}
     detail=${html`<${MemoryDetail} key=${params.open} id=${params.open} onChange=${load.reload} onClose=${close} />`} />`;
 }
 
@@ -106,7 +106,7 @@ function Entities({ params }) {
   return html`<${View} load=${load} items=${scene.points} scene=${scene} shown=${params.open} name=${count(data.entities.length, "name")}
     line=${(row, index, lines) => html`<li key=${row.id} class=${`line ${index === lines.at ? "is-cursor" : ""}`}><a class="main" href=${to(NAMES, { open: row.id })}>
       <span class="words">${cut(row.name, 80)}</span><span class="meta"><span>${cut(row.entityType, 30)}</span><span>${count(row.mentions, "memory", "memories")}</span><span>${count(row.facts, "fact")}</span></span></a></li>`}
-    legend=${html`<span class="type type-fact">name</span><span class="type">fact</span><span class="type type-rule">rule</span>`}
+    legend=${html`<li class="type type-fact">name, larger if more memories mention it</li><li class="type">what is known of it</li><li class="type type-rule">a rule</li><li>— depends on, or is known of</li>`}
     detail=${html`<${Entity} key=${params.open} id=${params.open} project=${params.project} />`} />`;
 }
 

@@ -68,7 +68,7 @@ export function Command({ text }) {
     <button class="plain" onClick=${copy} aria-label=${`Copy ${visible(text)}`}>${copied ? "Copied" : "Copy"}</button></span>`;
 }
 
-const SIGNS = { ok: "●", warn: "◆", bad: "▲", none: "○" };
+export const SIGNS = { ok: "●", warn: "◆", bad: "▲", none: "○" };
 
 // Whether memory works, in the words of the daemon.
 export const Headline = ({ verdict, children }) => html`<h2 class="headline"><span class=${`is-${verdict.level}`}>${SIGNS[verdict.level]} ${verdict.word}</span> <small>${visible(verdict.sentence)} ${children}</small></h2>`;

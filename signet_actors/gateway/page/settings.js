@@ -54,7 +54,7 @@ export function Settings({ route }) {
     </section>
     <section><h2>Other than the defaults</h2>
       ${reply?.keys.length ? html`<dl class="set-keys">${reply.keys.map((one) => html`<div key=${one.key} class=${one.key === key ? "is-here" : ""}><dt><code>${one.key}</code></dt>
-        <dd><code>${cut(JSON.stringify(one.value), 200)}</code> <span class="meta">default ${cut(JSON.stringify(one.default), 80)}; ${cut(one.values, 160)}</span><p>${cut(one.meaning, 400)}</p></dd></div>`)}</dl>`
+        <dd><code>${cut(JSON.stringify(one.value), 200)}</code> <span class="meta">default ${cut(JSON.stringify(one.default), 80)}; ${cut(one.values.replaceAll("`", ""), 160)}</span><p class="found">${cut(one.meaning.replaceAll("`", ""), 400)}</p></dd></div>`)}</dl>`
         : html`<p class="meta">${reply?.valid ? "Nothing, neither by this file nor by the environment of the daemon." : ""}</p>`}
       <h2>Agents' programs</h2>
       ${load.data.harnesses.length ? html`<ul>${load.data.harnesses.map((one) => html`<li key=${one.id}>${cut(one.name, 60)} <span class="meta">${one.lastSeen ? html`<span>last heard <${Time} at=${one.lastSeen} /></span>` : html`<span>not heard since the daemon started</span>`}</span></li>`)}</ul>`

@@ -13,7 +13,7 @@ const PROJECTS = 8;
 export function Today({ route }) {
   const { project, agent } = route.params;
   const load = useLoad(`today ${project || ""} ${agent || ""}`, (signal) => Promise.all([
-    api("analytics.prompts", { project }, { signal }), api("searches.list", { project, limit: FEED }, { signal }),
+    api("analytics.prompts", { project }, { signal }), api("searches.list", { project, limit: FEED, checks: false }, { signal }),
     api("reviews.list", { limit: 1 }, { signal }), api("pipeline.status", {}, { signal }), api("diagnostics.findings", {}, { signal }),
   ]), { everyMs: EVERY_MS });
   if (!load.data) return html`<${Reading} load=${load} what="today" rows=${6} />`;
@@ -35,6 +35,7 @@ function Day({ day, pipeline }) {
     <p class="big">${prompts.toLocaleString("en")} <span class="meta">${prompts === 1 ? "prompt" : "prompts"}</span></p>
     <svg class="spark" viewBox="0 0 96 24" preserveAspectRatio="none" role="img" aria-label=${`Prompts by hour, at most ${most}`}>${byHour.map((number, hour) =>
       html`<rect key=${hour} x=${hour * 4} width="3" y=${24 - (22 * number) / most - 1} height=${(22 * number) / most + 1} />`)}</svg>
+    <p class="axis found"><span>24 h ago</span><span>18 h</span><span>12 h</span><span>6 h</span><span>now</span></p>
     <dl class="facts"><dt>With memories</dt><dd>${share(given)}</dd><dt>Nothing fits, or nothing new</dt><dd>${share(nothing)}</dd><dt>Skipped</dt><dd>${share(prompts - given - nothing)}</dd>
       <dt>Sent to agents</dt><dd>${count(day.characters, "character")}, about ${count(day.tokens, "token")}</dd>
       <dt>Model calls</dt><dd>${count(pipeline.usageToday.reduce((sum, one) => sum + one.calls, 0), "call")}${cost ? `, $${cost.toFixed(2)}` : ""}</dd></dl>

@@ -30,13 +30,12 @@ export function span(seconds) {
   return `${Math.floor(Math.max(0, seconds) / size)} ${unit}`;
 }
 
-export function age(iso, now = Date.now()) {
-  const seconds = (now - Date.parse(iso)) / 1000;
+export function ago(iso) {
+  const seconds = (Date.now() - Date.parse(iso)) / 1000;
   if (Number.isNaN(seconds)) return visible(iso);
-  return seconds < 5 && seconds > -5 ? "now" : seconds < 0 ? `in ${span(-seconds)}` : span(seconds);
+  return Math.abs(seconds) < 5 ? "just now" : seconds < 0 ? `in ${span(-seconds)}` : `${span(seconds)} ago`;
 }
 
-export const ago = (iso) => (age(iso) === "now" ? "just now" : Date.parse(iso) > Date.now() ? age(iso) : `${age(iso)} ago`);
 export const exact = (iso) => (Number.isNaN(Date.parse(iso)) ? visible(iso) : new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" }));
 export const day = (iso) => new Date(iso).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 export const moment = (iso) => new Date(iso).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });

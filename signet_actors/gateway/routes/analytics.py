@@ -52,8 +52,9 @@ async def latency(call: Call[api.LatencyRequest]) -> HttpResponse:
     minutes, now_ms = call.request.minutes, call.state.clock.wall_ms()
     since = iso(now_ms - minutes * 60_000)
     stored = await _stored(call, "jobs", *(("minutes",) if minutes else ()), since=since)
-    latencies = await call.state.usage.latencies()
-    return HttpResponse(api.LatencyReply(**latencies, jobs=latency_of(stored.jobs_ms), minutes=stored.minutes))
+    latencies, last = await call.state.usage.latencies(), call.state.usage.minute()
+    shown = [*stored.minutes, last] if minutes and last.requests else stored.minutes
+    return HttpResponse(api.LatencyReply(**latencies, jobs=latency_of(stored.jobs_ms), minutes=shown))
 
 
 async def prompts(call: Call[api.PromptsRequest]) -> HttpResponse:

@@ -124,6 +124,12 @@ class Usage:
         totals = self._totals(await self._stored())
         return {name: latency_of([us / 1000 for us in totals.samples.get(name, ())]) for name in _TIMED}
 
+    def minute(self) -> api.MinuteFigures:
+        """Return the figures of the minute that runs."""
+        latencies = {name: latency_of([us / 1000 for us in took]) for name, took in self._of_minute.items()}
+        now = iso(self._clock.wall_ms())
+        return api.MinuteFigures(minute=now, requests=self._counted, errors=self._failed, **latencies)
+
     def errors(self, stored: list[api.ErrorEvent]) -> list[api.ErrorEvent]:
         """Return those of this process that are not stored yet and the ``stored`` ones, the newest first."""
         waiting = [*(self._batch.errors if self._batch is not None else ()), *self._errors]
@@ -194,10 +200,9 @@ class Usage:
 
     def _minute(self) -> api.MinuteFigures:
         """Return what was counted since the last call, as the figures of a minute that ends now."""
-        samples, self._of_minute = self._of_minute, {name: [] for name in _TIMED}
-        counted, failed, self._counted, self._failed = self._counted, self._failed, 0, 0
-        latencies = {name: latency_of([us / 1000 for us in took]) for name, took in samples.items()}
-        return api.MinuteFigures(minute=iso(self._clock.wall_ms()), requests=counted, errors=failed, **latencies)
+        minute, self._of_minute = self.minute(), {name: [] for name in _TIMED}
+        self._counted = self._failed = 0
+        return minute
 
     def _counts_of(self, actor: bytes | str) -> api.ActorUsage:
         """Return the counts of an actor that is not known by this name; of most names only the first is looked at."""
