@@ -253,6 +253,15 @@ def test_a_card_shows_one_prompt_and_what_it_was_given_without_the_path(browser:
         assert visitor.close() == []
 
 
+def test_a_key_copies_the_link_to_what_is_shown(visit: Visit) -> None:
+    for address in (f"#/session/{SESSION}/2", "#/memories?q=port"):
+        visitor = visit(address)
+        visitor.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        visitor.press("c")
+        expect(visitor.page.locator(".notice")).to_contain_text("The link is copied")
+        assert visitor.page.evaluate("() => navigator.clipboard.readText()") == f"{visitor.base}/{address}"
+
+
 def test_today_lists_no_check_and_names_the_hours(visit: Visit, daemon: LiveDaemon) -> None:
     asked = {"harness": "codex", "userMessage": "What answers this prompt of a check?"}
     daemon.api.post("/api/hooks/user-prompt-submit", {**asked, "sessionKey": "signet-check-1"}).ok()

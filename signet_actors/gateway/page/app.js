@@ -9,7 +9,7 @@ import { Logs } from "./logs.js";
 import { MapScreen } from "./map.js";
 import { Memories } from "./memories.js";
 import { MemoryScreen } from "./memory.js";
-import { Notice, say } from "./notice.js";
+import { Notice, copyLink, say } from "./notice.js";
 import { SIGNS, useModal } from "./parts.js";
 import { Review } from "./review.js";
 import { current, go, setParams, to, useRoute } from "./route.js";
@@ -104,6 +104,7 @@ function App() {
     ...Object.fromEntries(titled.map((one) => [`g ${one.key}`, [`go to ${one.title}`, () => go(to(one.name))]])),
     "/": ["search", searchMemories],
     "Ctrl+K": ["jump to a screen or an id", () => setAsked("jump")],
+    c: ["copy the link to what is shown", () => copyLink()],
     d: ["dense or wide lines", () => choose("rows", setting("rows") === "wide" ? "dense" : "wide")],
     "?": ["show the keys", () => setAsked("help")],
     Escape: ["", () => history.length > 1 && !screen?.title && history.back()],

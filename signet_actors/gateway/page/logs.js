@@ -34,7 +34,7 @@ export function Logs({ route }) {
     <${Reading} load=${load} what="the log" rows=${6} />
     <div class="log-lines">${lines.map((line) => html`<details key=${`${line.timestamp} ${line.message} ${JSON.stringify(line.data).slice(0, 80)}`} class=${`log-line level-${line.level === "warn" ? "warning" : line.level}`}>
       <summary><time dateTime=${line.timestamp} title=${exact(line.timestamp)}>${line.timestamp.slice(5, 23).replace("T", " ")}</time> <b>${cut(line.level, 8)}</b> <span>${cut(line.category, 16)}</span> ${cut(line.message, 300)}
-        <span class="meta-line">${cut(line.data.detail || line.data.route || line.data.child || "", 160)}</span></summary>
+        <span> ${cut(line.data.detail || line.data.route || line.data.child || "", 160)}</span></summary>
       <pre>${visible(JSON.stringify(line.data, null, 2)).slice(0, 20000)}</pre></details>`)}</div>
     ${load.data && !lines.length ? html`<${Empty}><p>No line matches.</p><p><${Command} text="signet logs" /></p></${Empty}>` : null}
     ${load.data?.complete === false ? html`<p class="meta">Older lines were not searched.</p>` : null}

@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { REASON, forget, move, pin, recover, retype, rewrite, tag } from "./changes.js";
 import { useKeys } from "./keys.js";
 import { useLoad } from "./load.js";
-import { say } from "./notice.js";
+import { copyLink } from "./notice.js";
 import { Because, Command, Diff, MemoryLine, Project, Reading, Relevance, TYPES, Time, Type, useAppeared, useFocus } from "./parts.js";
 import { setParams, to } from "./route.js";
 import { count, cut, sentence, tagsOf, visible, whoOf } from "./words.js";
@@ -38,6 +38,7 @@ export function MemoryDetail({ id, query, filters, isScreen, onChange, onClose }
   const rows = memory ? [memory] : [];
   const done = () => (load.reload(), onChange());
   const heading = useFocus();
+  const copy = () => copyLink(`${location.origin}/${to(["memory", id])}`);
   useKeys({
     e: ["edit the text", () => memory && !gone && setEditing(true)],
     ...(isScreen && {
@@ -46,7 +47,7 @@ export function MemoryDetail({ id, query, filters, isScreen, onChange, onClose }
       r: ["recover", () => gone && recover(rows, done)],
       m: ["move to a project", () => document.getElementById("project")?.select()],
     }),
-    c: ["copy the link to this memory", () => copyLink(id)],
+    c: ["copy the link to this memory", copy],
   });
   if (!memory) return html`<aside class="detail" aria-label="Memory"><${Reading} load=${load} what="the memory" rows=${4} /></aside>`;
   return html`<aside class="detail" aria-label="Memory">
@@ -59,7 +60,7 @@ export function MemoryDetail({ id, query, filters, isScreen, onChange, onClose }
         : html`<button onClick=${() => setEditing(true)}>Edit <kbd>e</kbd></button>
           <button onClick=${() => pin(rows, done)}>${memory.pinned ? "Unpin" : "Pin"} <kbd>p</kbd></button>
           <button onClick=${() => forget(rows, done)}>Forget <kbd>f</kbd></button>`}
-      <button class="plain" onClick=${() => copyLink(id)}>Copy link</button></div>`}
+      <button class="plain" onClick=${copy}>Copy link</button></div>`}
     <${Facts} memory=${memory} story=${load.data.story} gone=${gone} done=${done} />
     ${query && !gone ? html`<${Why} query=${query} explained=${load.data.explained} />` : null}
     ${memory.parts?.length > 1 ? html`<details><summary>The whole text, of ${memory.parts.length} parts</summary>
@@ -68,12 +69,6 @@ export function MemoryDetail({ id, query, filters, isScreen, onChange, onClose }
     ${load.data.similar.length ? html`<section><h3>Similar</h3><ul class="lines small">${load.data.similar.map((row) =>
       html`<${MemoryLine} key=${row.id} row=${row} onOpen=${isScreen ? undefined : () => setParams({ open: row.id })} />`)}</ul></section>` : null}
   </aside>`;
-}
-
-function copyLink(id) {
-  const address = `${location.origin}/${to(["memory", id])}`;
-  if (!navigator.clipboard) return say(address);
-  return navigator.clipboard.writeText(address).then(() => say("The link is copied."), () => say(address));
 }
 
 function Facts({ memory, story, gone, done }) {

@@ -29,6 +29,12 @@ export async function attempt(work) {
   }
 }
 
+// Copies the address of the present view, or another one; it is shown where that is refused.
+export function copyLink(address = location.href) {
+  if (!navigator.clipboard) return say(address);
+  return navigator.clipboard.writeText(address).then(() => say("The link is copied."), () => say(address));
+}
+
 async function takeBack() {
   const undo = shown?.undo;
   if (!undo) return;
