@@ -382,7 +382,7 @@ def test_list_has_pages_and_can_show_deleted_memories(daemon: ScriptedDaemon, si
     result = signet("list", "-n", "5", "--offset", "10", "--type", "preference", "--deleted")
     assert result.stdout.startswith(f"{ID}\tpreference\t")
     assert daemon.asked[0].query == {"limit": "5", "offset": "10", "type": "preference", "deleted": "true"}
-    daemon.on("GET", "/api/memories", {"memories": [], "stats": {}, "total": 0, "complete": False})
+    daemon.script("GET", "/api/memories", {"memories": [], "stats": {}, "total": 0, "complete": False})
     result = signet("list", "--deleted", "--words", "crane")
     assert daemon.asked[1].query["words"] == "crane"
     assert result.stderr.startswith("Only those that were deleted last were searched, 20,000 at most.\n")
