@@ -21,24 +21,13 @@ from urllib.parse import quote
 import click
 import msgspec
 
+from signet_actors.cli import presentation as output
 from signet_actors.cli.connection import DaemonClient, DaemonReply, until_known
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.import_progress import cache_directory
 from signet_actors.cli.invocation import HarnessName, Invocation, command
 from signet_actors.cli.past_sessions import chat_export, line_files, opencode
 from signet_actors.cli.past_sessions.line_files import Message, PastSession, Unreadable
-from signet_actors.cli.presentation import (
-    SINCE,
-    counted,
-    one_line,
-    print_json,
-    print_message,
-    print_result,
-    progress_bar,
-    require_confirmation,
-    size_text,
-    time_text,
-)
 from signet_actors.cli.tables import Column, print_records
 from signet_actors.config.regular_file import read_regular
 from signet_actors.domain.timestamps import epoch_ms, iso, local_time
@@ -80,7 +69,7 @@ class Outcome(msgspec.Struct, rename="camel"):
 @click.option(
     "--export", metavar="FILE|DIR", type=click.Path(path_type=Path), help="conversations.json of Claude or ChatGPT."
 )
-@click.option("--since", metavar="TIME", type=SINCE, help="Only sessions that went on then or later.")
+@click.option("--since", metavar="TIME", type=output.SINCE, help="Only sessions that went on then or later.")
 @click.option("--project", metavar="DIR", help="Only sessions in this directory or below.")
 @click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
@@ -165,9 +154,9 @@ def _refuse_unless_wanted(sessions: Sequence[PastSession], agent: str | None, *,
     if not to_ask:
         return
     for source, group in _grouped(sessions, lambda session: session.source).items():
-        print_message(f"{source}: {counted(len(group), 'session')}, {_size(group)}, {_period(group)}")
-    require_confirmation(
-        f"Store {counted(len(sessions), 'session')} as transcripts of the agent {agent or 'default'}?",
+        output.print_message(f"{source}: {output.counted(len(group), 'session')}, {_size(group)}, {_period(group)}")
+    output.require_confirmation(
+        f"Store {output.counted(len(sessions), 'session')} as transcripts of the agent {agent or 'default'}?",
         "nothing was stored",
     )
 
@@ -181,7 +170,7 @@ def _store_all(
     by_path: bool,
 ) -> None:
     done = size = 0
-    with progress_bar("stored", sum(session.size for session in sessions)) as advance:
+    with output.progress_bar("stored", sum(session.size for session in sessions)) as advance:
         try:
             for number, session in enumerate(sessions):
                 began = time.monotonic()
@@ -192,7 +181,9 @@ def _store_all(
                 if done < len(sessions):  # half of the time is left to the daemon's other callers
                     time.sleep(min(time.monotonic() - began, LONGEST_PAUSE_S))
         except (KeyboardInterrupt, SignetError):
-            print_message(f"\nStopped after {done} of {counted(len(sessions), 'session')}; the same command continues.")
+            output.print_message(
+                f"\nStopped after {done} of {output.counted(len(sessions), 'session')}; the same command continues."
+            )
             raise
         finally:
             progress.write()
@@ -270,13 +261,13 @@ def _show(invocation: Invocation, sessions: Sequence[PastSession], outcome: Outc
         for (source, project), group in _grouped(sessions, lambda one: (one.source, one.project or "")).items()
     ]
     if invocation.as_json:
-        print_json({"found": rows, "unchanged": outcome.unchanged, "leftOut": outcome.left_out})
+        output.print_json({"found": rows, "unchanged": outcome.unchanged, "leftOut": outcome.left_out})
         return
     print_records(FOUND, rows, none="There is nothing to store.")
     if sessions:
-        print_message(f"{counted(len(sessions), 'session')}, {_size(sessions)}; nothing was stored")
+        output.print_message(f"{output.counted(len(sessions), 'session')}, {_size(sessions)}; nothing was stored")
     if outcome.unchanged:
-        print_message(f"{counted(outcome.unchanged, 'session')} stored before")
+        output.print_message(f"{output.counted(outcome.unchanged, 'session')} stored before")
     _print_left_out(outcome)
 
 
@@ -284,8 +275,8 @@ FOUND: Final = (
     "source",
     Column("project", wrap=True),
     Column("sessions", right=True),
-    Column("size", "bytes", size_text, right=True),
-    Column("newest", "newest", time_text, drop=1),
+    Column("size", "bytes", output.size_text, right=True),
+    Column("newest", "newest", output.time_text, drop=1),
 )
 
 
@@ -297,7 +288,7 @@ def _grouped(sessions: Sequence[PastSession], by: Callable[[PastSession], Any]) 
 
 
 def _size(sessions: Sequence[PastSession]) -> str:
-    return size_text(sum(session.size for session in sessions))
+    return output.size_text(sum(session.size for session in sessions))
 
 
 def _period(sessions: Sequence[PastSession]) -> str:
@@ -309,13 +300,13 @@ def _period(sessions: Sequence[PastSession]) -> str:
 
 def _report(invocation: Invocation, outcome: Outcome) -> None:
     if invocation.as_json:
-        print_json(msgspec.to_builtins(outcome))
+        output.print_json(msgspec.to_builtins(outcome))
         return
     _print_left_out(outcome)
     if outcome == Outcome():
-        print_result("There is nothing to store.")
+        output.print_result("There is nothing to store.")
         return
-    parts = [f"Stored {counted(outcome.stored, 'session')} ({counted(outcome.new_turns, 'new turn')})"]
+    parts = [f"Stored {output.counted(outcome.stored, 'session')} ({output.counted(outcome.new_turns, 'new turn')})"]
     if outcome.nothing_new or outcome.unchanged:
         parts.append(f"{outcome.nothing_new + outcome.unchanged} had nothing new")
     if outcome.running:
@@ -324,14 +315,14 @@ def _report(invocation: Invocation, outcome: Outcome) -> None:
         parts.append(f"secrets redacted in {outcome.redacted}")
     if outcome.left_out:
         parts.append(f"{len(outcome.left_out)} left out")
-    print_result(", ".join(parts) + ".")
+    output.print_result(", ".join(parts) + ".")
 
 
 def _print_left_out(outcome: Outcome) -> None:
     for left in outcome.left_out[:SHOWN_LEFT_OUT]:
-        print_message(one_line(f"left out: {left['session']}: {left['reason']}", 300))
+        output.print_message(output.one_line(f"left out: {left['session']}: {left['reason']}", 300))
     if len(outcome.left_out) > SHOWN_LEFT_OUT:
-        print_message(f"… and {len(outcome.left_out) - SHOWN_LEFT_OUT} more")
+        output.print_message(f"… and {len(outcome.left_out) - SHOWN_LEFT_OUT} more")
 
 
 _MAX_BYTES: Final = 64 * 1024 * 1024
@@ -400,6 +391,6 @@ class BackfillProgress:
             replace_file(self._path, json.dumps(msgspec.to_builtins(self._saved)).encode(), durable=False)
         except OSError as error:
             if not self._is_reported:
-                print_message(f"The progress cannot be saved in {self._path.parent} ({error.strerror}).")
+                output.print_message(f"The progress cannot be saved in {self._path.parent} ({error.strerror}).")
             self._is_reported = True
         self._written_s = time.monotonic()

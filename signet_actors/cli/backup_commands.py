@@ -20,25 +20,13 @@ from typing import Any, Final
 
 import click
 
+from signet_actors.cli import presentation as output
 from signet_actors.cli.connection import DaemonClient, DaemonReply
 from signet_actors.cli.daemon_process import refuse_locked
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.export import new_output, refuse_target
 from signet_actors.cli.importers.source import is_database
 from signet_actors.cli.invocation import Invocation, command
-from signet_actors.cli.presentation import (
-    ask_confirmation,
-    below_home,
-    counted,
-    full_time_text,
-    on_terminal,
-    one_line,
-    print_json,
-    print_message,
-    print_result,
-    size_text,
-    time_text,
-)
 from signet_actors.cli.status import duration
 from signet_actors.cli.tables import Column, print_records
 from signet_actors.config.load import load_config
@@ -88,21 +76,21 @@ def backup(
     end, directory = back_up(client, timeout)
     if not end.get("success"):
         if invocation.as_json:
-            print_json(end)
+            output.print_json(end)
         else:
-            print_message(f"No backup was made: {one_line(end.get('message'))}.")
+            output.print_message(f"No backup was made: {output.one_line(end.get('message'))}.")
             for finding in end.get("findings") or []:
-                print_message(f"  {one_line(finding.get('text'))}")
+                output.print_message(f"  {output.one_line(finding.get('text'))}")
         click.get_current_context().exit(REFUSED)
     made = Path(directory) / str(end["name"])
     path = made if target is None else copy_out(made, target, invocation.workspace)
     if not invocation.as_json:
-        click.echo(below_home(path))
-        print_message(f"Verified: {_memories(end.get('memories'))}.")
+        click.echo(output.below_home(path))
+        output.print_message(f"Verified: {_memories(end.get('memories'))}.")
     old = surplus(os.listdir(made.parent), keep, made=made.name, now_ms=int(time.time() * 1000)) if keep else []
     agreed = _delete_backups(made.parent, old, yes=yes)
     if invocation.as_json:
-        print_json({**end, "path": str(path), "pruned": old if agreed else []})
+        output.print_json({**end, "path": str(path), "pruned": old if agreed else []})
     if not agreed:
         click.get_current_context().exit(REFUSED)
 
@@ -114,16 +102,16 @@ def _delete_backups(directory: Path, names: list[str], *, yes: bool) -> bool:
     if not yes:
         for name in names:
             found = parse_backup_name(name)
-            made_at = "" if found is None else f", made {time_text(iso(found.made_ms))}"
+            made_at = "" if found is None else f", made {output.time_text(iso(found.made_ms))}"
             path = directory / name
-            print_message(f"  {below_home(path)} ({size_text(_file_size(path))}{made_at})")
+            output.print_message(f"  {output.below_home(path)} ({output.size_text(_file_size(path))}{made_at})")
         count = f"these {len(names)} backups" if len(names) > 1 else "this backup"
-        if not ask_confirmation(f"Delete {count}?"):
-            print_message("No backup was deleted.")
+        if not output.ask_confirmation(f"Delete {count}?"):
+            output.print_message("No backup was deleted.")
             return False
     for name in names:
         (directory / name).unlink(missing_ok=True)
-    print_message(f"Deleted {counted(len(names), 'older backup')}.")
+    output.print_message(f"Deleted {output.counted(len(names), 'older backup')}.")
     return True
 
 
@@ -217,22 +205,22 @@ def restore(invocation: Invocation, source: str, yes: bool) -> None:
         code, result = run_writer_tool(invocation.environment, "--restore", chosen, "--preview")
         if code == ExitCode.OK:
             question = _restore_question(workspace, result)
-            if not ask_confirmation(below_home(question)):
-                print_message("Nothing was changed.")
+            if not output.ask_confirmation(output.below_home(question)):
+                output.print_message("Nothing was changed.")
                 click.get_current_context().exit(REFUSED)
             passed_over = {"ahead": result["ahead"]} if result.get("ahead") else {}
             code, result = run_writer_tool(invocation.environment, "--restore", str(result["restored"]))
             result |= passed_over  # of `latest`; the second call was given the file
     if invocation.as_json:
-        print_json(result)
+        output.print_json(result)
     elif code == ExitCode.OK:
         _print_restored(result)
     else:
         for text in result.get("findings") or ["the restore failed"]:
-            print_message(one_line(text))
+            output.print_message(output.one_line(text))
         if result.get("other"):
-            print_message(f"Another backup: `signet restore {result['other']}`.")
-        print_message("The database was not changed.")
+            output.print_message(f"Another backup: `signet restore {result['other']}`.")
+        output.print_message("The database was not changed.")
     if code != ExitCode.OK:
         click.get_current_context().exit(code)
 
@@ -280,7 +268,7 @@ def _restore_question(workspace: Path, found: dict[str, Any]) -> str:
 
 
 def _memories(count: Any) -> str:
-    return counted(count, "memory")
+    return output.counted(count, "memory")
 
 
 def _age(result: dict[str, Any]) -> str:
@@ -290,24 +278,24 @@ def _age(result: dict[str, Any]) -> str:
 
 
 def _print_restored(result: dict[str, Any]) -> None:
-    restored = below_home(result.get("restored"))
-    print_result(f"Restored {restored}: {_memories(result.get('memories_after', 0))}.")
+    restored = output.below_home(result.get("restored"))
+    output.print_result(f"Restored {restored}: {_memories(result.get('memories_after', 0))}.")
     age = _age(result)
     if age:
-        made = full_time_text(result.get("made_at"))
-        print_result(f"It was made at {made}; changes of the {age} since then are not in it.")
-        print_result(_CARRIED if result.get("carried_over") else _NOT_CARRIED)
+        made = output.full_time_text(result.get("made_at"))
+        output.print_result(f"It was made at {made}; changes of the {age} since then are not in it.")
+        output.print_result(_CARRIED if result.get("carried_over") else _NOT_CARRIED)
     elif result.get("made_at"):
-        print_result(
+        output.print_result(
             f"By its name it was made at {result['made_at']}, in the future: the clock was wrong then, or is now."
         )
     for name in result.get("ahead") or []:
-        print_result(_not_used(name))
+        output.print_result(_not_used(name))
     if result.get("aside"):
         before = result.get("memories_before")
         content = _memories(before) if before is not None else "unreadable"
-        print_result(f"The previous database ({content}) is in {below_home(result['aside'])}.")
-    print_result("Start the daemon with `signet start`.")
+        output.print_result(f"The previous database ({content}) is in {output.below_home(result['aside'])}.")
+    output.print_result("Start the daemon with `signet start`.")
 
 
 def _not_used(name: str) -> str:
@@ -347,21 +335,21 @@ def run_writer_tool(
 
 BACKUPS: Final = (
     Column("backup", "name"),
-    Column("made", "madeAt", time_text),
+    Column("made", "madeAt", output.time_text),
     Column("schema", "schemaVersion", drop=1, right=True),
-    Column("size", "bytes", lambda size: size_text(size) if on_terminal() else size, right=True),
+    Column("size", "bytes", lambda size: output.size_text(size) if output.on_terminal() else size, right=True),
 )
 
 
 def _print_backups(invocation: Invocation, answer: DaemonReply) -> None:
     rows = answer.records("backups")
     if invocation.as_json:
-        print_json(answer.body)
+        output.print_json(answer.body)
         return
     print_records(BACKUPS, rows, none="There are no backups.")
     running = answer.body.get("running")
     if running:
-        print_message(f"{running} is in progress: {answer.body.get('phase')}.")
+        output.print_message(f"{running} is in progress: {answer.body.get('phase')}.")
 
 
 def _digest(path: Path) -> bytes:

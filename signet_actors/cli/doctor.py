@@ -23,14 +23,9 @@ from typing import Any
 
 import click
 
+from signet_actors.cli import daemon_process
+from signet_actors.cli import pipeline as pipeline_command
 from signet_actors.cli.connection import DaemonClient
-from signet_actors.cli.daemon_process import (
-    CHANGED_SINCE_START,
-    changed_since_start,
-    refuse_locked,
-    running_tool,
-    supervisor_pid,
-)
 from signet_actors.cli.doctor_findings import (
     FAIL,
     OK,
@@ -46,15 +41,6 @@ from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.harnesses.identity_files import unread_files
 from signet_actors.cli.harnesses.registry import HARNESSES, connected_titles
 from signet_actors.cli.invocation import Invocation, command
-from signet_actors.cli.pipeline import (
-    MODELS_OF_ENGLISH,
-    STATUS_PATH,
-    accepts_calls,
-    are_mostly_foreign,
-    is_serving,
-    model_remedy,
-    model_text,
-)
 from signet_actors.cli.presentation import ask_confirmation, below_home, counted, mark, print_json, size_text
 from signet_actors.cli.status import LOW_DISK_BYTES, is_optional_start
 from signet_actors.cli.tables import print_wrapped
@@ -90,7 +76,9 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
     needs the daemon stopped, and with --deep while the daemon runs, which makes a backup.
     """
     if repair:
-        refuse_locked(invocation.workspace, "a daemon runs on the workspace", "stop it with `signet stop`, then repair")
+        daemon_process.refuse_locked(
+            invocation.workspace, "a daemon runs on the workspace", "stop it with `signet stop`, then repair"
+        )
     if repair and not yes and not ask_confirmation("Rebuild damaged indexes (a copy of the database is kept)?"):
         repair = False
     workspace, environment = invocation.workspace, invocation.environment
@@ -203,10 +191,10 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         else:
             yield DoctorFinding("daemon", OK, "not running (`signet start` starts it)")
         return
-    if (tool := running_tool(context.workspace)) is not None:
+    if (tool := daemon_process.running_tool(context.workspace)) is not None:
         yield DoctorFinding("daemon", WARN, f"not running, but {tool} is", "wait until it has ended")
         return
-    pid = supervisor_pid(context.workspace)
+    pid = daemon_process.supervisor_pid(context.workspace)
     process = "it" if pid is None else f"pid {pid}"  # in a container the supervisor is process 1, which may be any
     if context.client is None:
         yield DoctorFinding(
@@ -225,8 +213,10 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         )
     else:
         yield DoctorFinding("daemon", OK, f"ready at {context.client.address}{'' if pid is None else f' ({process})'}")
-        if changed_since_start(context.workspace):
-            yield DoctorFinding("daemon", WARN, CHANGED_SINCE_START, "`signet restart` loads the present one")
+        if daemon_process.changed_since_start(context.workspace):
+            yield DoctorFinding(
+                "daemon", WARN, daemon_process.CHANGED_SINCE_START, "`signet restart` loads the present one"
+            )
         if ready.body.get("status") == "degraded":
             yield DoctorFinding("daemon", WARN, f"degraded: {ready.body.get('detail')}", "see `signet status`")
     try:
@@ -343,7 +333,7 @@ def provider_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
             remedy = f"`signet setup` downloads it, then `signet restart`; or {USE_AUTO}"
         yield DoctorFinding("embedding", WARN, told, remedy)
     with suppress(SignetError):  # a hint
-        if configured in MODELS_OF_ENGLISH and are_mostly_foreign(context.client):
+        if configured in pipeline_command.MODELS_OF_ENGLISH and pipeline_command.are_mostly_foreign(context.client):
             remedy = "`signet setup` offers a model for that"
             yield DoctorFinding("languages", OK, "most memories are not in English", remedy)
 
@@ -360,7 +350,7 @@ def model_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding("model", OK, f"{pipeline.extraction.provider} (checked only while the daemon runs)")
         return
     try:
-        body = context.client.get(STATUS_PATH).body
+        body = context.client.get(pipeline_command.STATUS_PATH).body
     except SignetError as error:
         yield DoctorFinding("model", WARN, f"no answer: {error.detail}", "`signet logs --actor extractor`")
         return
@@ -374,12 +364,14 @@ def model_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
             else DoctorFinding("model", WARN, "the extractor does not respond; jobs wait", "`signet status`")
         )
     elif model.get("name") == "none":
-        yield DoctorFinding("model", OK, "none (optional, extracts facts)", model_remedy(model))
-    elif accepts_calls(model):
-        yield DoctorFinding("model", OK, str(model_text(model)))
+        yield DoctorFinding("model", OK, "none (optional, extracts facts)", pipeline_command.model_remedy(model))
+    elif pipeline_command.accepts_calls(model):
+        yield DoctorFinding("model", OK, str(pipeline_command.model_text(model)))
     else:
-        remedy = "`signet providers` shows details" + ("" if is_serving(model) else f"; {model_remedy(model)}")
-        yield DoctorFinding("model", WARN, f"{model_text(model)}; jobs wait", remedy)
+        remedy = "`signet providers` shows details" + (
+            "" if pipeline_command.is_serving(model) else f"; {pipeline_command.model_remedy(model)}"
+        )
+        yield DoctorFinding("model", WARN, f"{pipeline_command.model_text(model)}; jobs wait", remedy)
 
 
 def harness_findings(context: DoctorContext) -> Iterator[DoctorFinding]:

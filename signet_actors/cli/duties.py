@@ -10,20 +10,10 @@ from typing import Any, Final
 
 import click
 
+from signet_actors.cli import presentation as output
 from signet_actors.cli.connection import DaemonReply, print_answer
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import Invocation, command, group
-from signet_actors.cli.presentation import (
-    emphasised,
-    full_time_text,
-    on_terminal,
-    one_line,
-    print_message,
-    print_result,
-    printable,
-    size_text,
-    time_text,
-)
 from signet_actors.cli.tables import Column, print_fields, print_records
 from signet_actors.errors import ErrorCode, RequestRefused
 
@@ -34,13 +24,13 @@ _COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def _changed(is_edited: Any) -> str:
-    return ("by you" if on_terminal() else "changed by you") if is_edited else ""
+    return ("by you" if output.on_terminal() else "changed by you") if is_edited else ""
 
 
 VERSIONS: Final = (
     Column("former version", "name"),
-    Column("kept", "keptAt", time_text, drop=1),
-    Column("size", "bytes", size_text, right=True),
+    Column("kept", "keptAt", output.time_text, drop=1),
+    Column("size", "bytes", output.size_text, right=True),
     Column("changed", "edited", _changed),
 )
 STEPS: Final = (
@@ -70,7 +60,7 @@ def show_status(invocation: Invocation) -> None:
             ("changed by you", "yes; the next run keeps what you wrote" if body.get("edited") else None),
             ("running", "yes" if body.get("running") else None),
             ("last error", body.get("lastError")),
-            ("next run", full_time_text(body.get("nextRunAt")) or None),
+            ("next run", output.full_time_text(body.get("nextRunAt")) or None),
             ("waiting", body.get("waiting")),
         )
     )
@@ -107,13 +97,13 @@ def _report(invocation: Invocation, answer: DaemonReply) -> None:
     if invocation.as_json:
         print_answer(answer)
     elif body["running"]:
-        print_message("MEMORY.md is still being made. `signet synthesis status` shows when that ends.")
+        output.print_message("MEMORY.md is still being made. `signet synthesis status` shows when that ends.")
     elif body.get("lastError"):
-        reason = printable(str(body["lastError"])).rstrip(".")
-        print_message(f"MEMORY.md was not made: {reason}. The present file is unchanged.")
+        reason = output.printable(str(body["lastError"])).rstrip(".")
+        output.print_message(f"MEMORY.md was not made: {reason}. The present file is unchanged.")
     else:
-        print_result(f"{printable(answer.text('path'))} is up to date, {body.get('chars')} characters.")
-        print_message("`signet synthesis diff` shows what changed.")
+        output.print_result(f"{output.printable(answer.text('path'))} is up to date, {body.get('chars')} characters.")
+        output.print_message("`signet synthesis diff` shows what changed.")
     if body["running"] or body.get("lastError"):
         click.get_current_context().exit(REFUSED)
 
@@ -129,19 +119,19 @@ def diff(invocation: Invocation, version: str | None) -> None:
         return
     text = answer.body.get("diff")
     if text is None:
-        print_message("There is no former version of MEMORY.md.")
+        output.print_message("There is no former version of MEMORY.md.")
     elif not text:
-        print_message("Nothing has changed since that version.")
+        output.print_message("Nothing has changed since that version.")
     else:
         for line in answer.text("diff").splitlines():
-            shown = printable(line)
-            click.echo(emphasised(shown, fg=_COLOURS.get(shown[:1])) if on_terminal() else shown)
+            shown = output.printable(line)
+            click.echo(output.emphasised(shown, fg=_COLOURS.get(shown[:1])) if output.on_terminal() else shown)
 
 
 def _made(body: Any) -> str:
     if body.get("lastRunAt") is None:
         return "never"
-    return f"{full_time_text(body['lastRunAt'])} by {body.get('model') or body.get('madeBy') or 'a harness'}"
+    return f"{output.full_time_text(body['lastRunAt'])} by {body.get('model') or body.get('madeBy') or 'a harness'}"
 
 
 @group()
@@ -163,7 +153,7 @@ def sweep(invocation: Invocation, confirm_clock: bool) -> None:
     if invocation.has_printed(answer):
         return
     print_records(STEPS, steps)
-    if answer.body.get("message") and (on_terminal() or not answer.body["success"]):
-        print_message(one_line(answer.body["message"]))
+    if answer.body.get("message") and (output.on_terminal() or not answer.body["success"]):
+        output.print_message(output.one_line(answer.body["message"]))
     if not answer.body["success"]:
         click.get_current_context().exit(REFUSED)

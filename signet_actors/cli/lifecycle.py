@@ -19,26 +19,11 @@ from pathlib import Path
 
 import click
 
+from signet_actors import errors
+from signet_actors.cli import daemon_process
+from signet_actors.cli import presentation as output
 from signet_actors.cli.connection import DaemonClient
-from signet_actors.cli.daemon_process import (
-    CHANGED_SINCE_START,
-    changed_since_start,
-    is_in_container,
-    refuse_locked,
-    running_tool,
-    supervisor_pid,
-)
 from signet_actors.cli.invocation import Invocation, command
-from signet_actors.cli.presentation import (
-    OutputFailed,
-    can_animate,
-    console,
-    discard_output,
-    print_message,
-    print_result,
-    printable,
-    reporting,
-)
 from signet_actors.cli.service_managers import ServiceManager, service_here
 from signet_actors.cli.status import ACCESS
 from signet_actors.config.daemon_address import recorded_address
@@ -46,15 +31,6 @@ from signet_actors.config.load import load_config
 from signet_actors.config.regular_file import open_regular
 from signet_actors.config.workspace import WORKSPACE_VARIABLE, Workspace
 from signet_actors.config.workspace_holder import lock_held
-from signet_actors.errors import (
-    DATABASE_DAMAGED,
-    ConfigError,
-    DaemonNotRunning,
-    ExitCode,
-    SignetError,
-    Unavailable,
-    WorkspaceLocked,
-)
 
 SUPERVISOR = (sys.executable, "-P", "-m", "signet_actors.supervisor")
 TIED = (
@@ -80,7 +56,7 @@ def up(invocation: Invocation) -> None:
     """
     workspace = invocation.workspace
     advice = "stop it with `signet stop`, or choose another workspace with SIGNET_WORKSPACE"
-    refuse_locked(workspace, f"a daemon runs on {workspace} already", advice)
+    daemon_process.refuse_locked(workspace, f"a daemon runs on {workspace} already", advice)
     load_config(workspace, invocation.settings)
     sys.stdout.flush()
     command = [*SUPERVISOR, "--console"]
@@ -117,11 +93,13 @@ def restart(invocation: Invocation, timeout: float) -> None:
     """Stop the daemon if it runs, then start it."""
     load_config(invocation.workspace, invocation.settings)  # an error in the file must not stop the daemon
     Workspace(invocation.workspace).refuse_other_owner()  # nor may a user that could not start it again
-    if supervisor_pid(invocation.workspace) == 1:
-        raise Unavailable("nothing was stopped: the daemon is process 1 of this container; restart the container")
+    if daemon_process.supervisor_pid(invocation.workspace) == 1:
+        raise errors.Unavailable(
+            "nothing was stopped: the daemon is process 1 of this container; restart the container"
+        )
     pid = stop_daemon(invocation.workspace, stop_timeout_s(invocation))
     if pid is not None and not invocation.as_json:
-        print_result(f"Stopped (pid {pid}).")
+        output.print_result(f"Stopped (pid {pid}).")
     _print_started(invocation, invocation.workspace, start_daemon(invocation, timeout))
 
 
@@ -137,14 +115,14 @@ def start_daemon(invocation: Invocation, timeout: float) -> str:
         wait_until_ready(workspace, None, began + timeout)
         return "already runs"
     for warning in load_config(workspace, invocation.settings).warnings:
-        print_message(f"warning: {warning}")
+        output.print_message(f"warning: {warning}")
     from signet_actors.cli.harnesses.registry import connected_titles  # noqa: PLC0415 - slow; only for a start
 
     named = invocation.environment.get(WORKSPACE_VARIABLE)  # who names a directory means it
     is_new = not named and Workspace(workspace).is_unused
     if is_new and (names := " and ".join(connected_titles(invocation.environ))):
         state = "has only reports of hooks" if workspace.exists() else "does not exist"
-        print_message(
+        output.print_message(
             f"{workspace} {state}, although {names} {'are' if ' and ' in names else 'is'} connected: a new,"
             " empty workspace is made. If yours was moved, stop this daemon, then"
             " `SIGNET_WORKSPACE=DIRECTORY signet start`."
@@ -158,21 +136,21 @@ def start_daemon(invocation: Invocation, timeout: float) -> str:
     try:
         with spinner("Starting the daemon"):
             ended = wait_until_ready(workspace, child, began + timeout)
-    except Unavailable:
+    except errors.Unavailable:
         _print_tail(invocation, start_log)
         raise
     finally:
         if child.returncode is None:
             child.returncode = 0  # it outlives this command; avoid Popen's warning about a running child
-    if ended == ExitCode.IN_USE and lock_held(workspace):  # another `signet start` was faster
+    if ended == errors.ExitCode.IN_USE and lock_held(workspace):  # another `signet start` was faster
         wait_until_ready(workspace, None, began + timeout)
     elif ended is not None:
-        print_message(f"signet: the daemon did not start (exit code {ended}).")
+        output.print_message(f"signet: the daemon did not start (exit code {ended}).")
         _print_tail(invocation, start_log)
         details = f"More details are in {start_log.parent}; `signet doctor` looks for the cause."
-        print_message(invocation.advice(details))
+        output.print_message(invocation.advice(details))
         click.get_current_context().exit(ended)
-    is_ours = supervisor_pid(workspace) == child.pid
+    is_ours = daemon_process.supervisor_pid(workspace) == child.pid
     return f"ready in {time.monotonic() - began:.1f} s" if is_ours else "already runs"
 
 
@@ -187,7 +165,7 @@ def launch(
     places.ensure()
     places.refuse_irregular_files()
     start_log = places.log_dir / "start.log"
-    with reporting(start_log, "written"):
+    with output.reporting(start_log, "written"):
         descriptor = open_regular(start_log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
     try:
         child = subprocess.Popen(
@@ -200,7 +178,7 @@ def launch(
             start_new_session=True,
         )
     except BlockingIOError as error:
-        raise ConfigError(
+        raise errors.ConfigError(
             "no more processes may run for this user: end some, or raise the limit (`ulimit -u`)"
         ) from error
     finally:
@@ -220,11 +198,11 @@ def wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, dea
         if child is not None and (ended := child.poll()) is not None:
             return ended if ended > 0 else 1
         if child is None and not lock_held(workspace):
-            raise DaemonNotRunning(f"the daemon on {workspace} has just exited")
-        if child is None and (tool := running_tool(workspace)) is not None:
-            raise WorkspaceLocked(tool.refusal(workspace))
-        if child is None and time.monotonic() > unnamed_until and supervisor_pid(workspace) is None:
-            raise WorkspaceLocked(
+            raise errors.DaemonNotRunning(f"the daemon on {workspace} has just exited")
+        if child is None and (tool := daemon_process.running_tool(workspace)) is not None:
+            raise errors.WorkspaceLocked(tool.refusal(workspace))
+        if child is None and time.monotonic() > unnamed_until and daemon_process.supervisor_pid(workspace) is None:
+            raise errors.WorkspaceLocked(
                 f"another process holds {workspace} or its database, and it is not a daemon of this workspace;"
                 " it may be a restore, a check, or the daemon of a workspace that shares the database"
             )
@@ -233,16 +211,16 @@ def wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, dea
             client = DaemonClient(address, timeout_s=2, retry_window_s=0)
             try:
                 client.get("/health/ready").confirm("ready", True)
-            except SignetError as error:
+            except errors.SignetError as error:
                 last = error.detail
-                if DATABASE_DAMAGED in last:
-                    raise Unavailable(f"the daemon runs, but it is not ready: {last}") from error
+                if errors.DATABASE_DAMAGED in last:
+                    raise errors.Unavailable(f"the daemon runs, but it is not ready: {last}") from error
             else:
                 return None
             finally:
                 client.close()
         time.sleep(POLL_S)
-    raise Unavailable(f"the daemon was not ready in time ({last}); it is still starting, see `signet logs`")
+    raise errors.Unavailable(f"the daemon was not ready in time ({last}); it is still starting, see `signet logs`")
 
 
 def wait_for_service(workspace: Path, manager: ServiceManager, deadline: float) -> None:
@@ -250,25 +228,27 @@ def wait_for_service(workspace: Path, manager: ServiceManager, deadline: float) 
     while not lock_held(workspace):
         state = manager.state()
         if state.has_failed or time.monotonic() > deadline:
-            raise Unavailable(f"the service does not start ({state.state}); `{manager.log_command}` shows why")
+            raise errors.Unavailable(f"the service does not start ({state.state}); `{manager.log_command}` shows why")
         time.sleep(POLL_S)
     wait_until_ready(workspace, None, deadline)
 
 
 def _print_started(invocation: Invocation, workspace: Path, how: str) -> None:
     """Print where the daemon listens. That it runs is a success, even if standard output takes nothing."""
-    address, pid = recorded_address(workspace), supervisor_pid(workspace)
+    address, pid = recorded_address(workspace), daemon_process.supervisor_pid(workspace)
     try:
         body = {"running": True, "pid": pid, "url": str(address), "workspace": str(workspace)}
         is_ready = "is " if how.startswith("ready") else ""
         invocation.print_done(body, f"The daemon {is_ready}{how}: {address} (pid {pid}, {workspace})")
         if access := ACCESS.get(_auth_mode(invocation)):
-            print_message(f"{access} (`signet token create`).")
-        if not is_ready and changed_since_start(workspace):
-            print_message(f"warning: {CHANGED_SINCE_START}: `signet restart` loads the present one.")
-    except OutputFailed as error:
-        discard_output()
-        print_message(f"The daemon runs (pid {pid}), but standard output cannot be written: {error.strerror}.")
+            output.print_message(f"{access} (`signet token create`).")
+        if not is_ready and daemon_process.changed_since_start(workspace):
+            output.print_message(
+                f"warning: {daemon_process.CHANGED_SINCE_START}: `signet restart` loads the present one."
+            )
+    except output.OutputFailed as error:
+        output.discard_output()
+        output.print_message(f"The daemon runs (pid {pid}), but standard output cannot be written: {error.strerror}.")
 
 
 def _print_tail(invocation: Invocation, start_log: Path) -> None:
@@ -277,13 +257,13 @@ def _print_tail(invocation: Invocation, start_log: Path) -> None:
     except OSError:
         return
     for line in lines[-SHOWN_LOG_LINES:]:
-        print_message(f"  {printable(invocation.advice(line))}")
+        output.print_message(f"  {output.printable(invocation.advice(line))}")
 
 
 def _auth_mode(invocation: Invocation) -> str:
     try:
         return load_config(invocation.workspace, invocation.settings).config.auth.mode
-    except SignetError:
+    except errors.SignetError:
         return "local"
 
 
@@ -291,7 +271,7 @@ def stop_timeout_s(invocation: Invocation) -> float:
     """Return the configured drain time and a margin; a configuration error does not prevent a stop."""
     try:
         drain_ms = load_config(invocation.workspace, invocation.settings).config.supervision.drain_ms
-    except SignetError:
+    except errors.SignetError:
         drain_ms = 5000
     return drain_ms / 1000 + STOP_MARGIN_S
 
@@ -301,23 +281,25 @@ def stop_daemon(workspace: Path, timeout: float, *, now: bool = False) -> int | 
     deadline = time.monotonic() + timeout
     if not lock_held(workspace):
         return None
-    pid = supervisor_pid(workspace)
+    pid = daemon_process.supervisor_pid(workspace)
     while pid is None:  # the daemon is just starting (its pid is not written yet) or just exiting
         if not lock_held(workspace):
             return None
-        if (tool := running_tool(workspace)) is not None:
-            raise WorkspaceLocked(f"no daemon was stopped: {tool.refusal(workspace)}")
-        if is_in_container(workspace):
-            raise Unavailable(f"nothing was stopped: the daemon on {workspace} runs in a container; {STOP_CONTAINER}")
+        if (tool := daemon_process.running_tool(workspace)) is not None:
+            raise errors.WorkspaceLocked(f"no daemon was stopped: {tool.refusal(workspace)}")
+        if daemon_process.is_in_container(workspace):
+            raise errors.Unavailable(
+                f"nothing was stopped: the daemon on {workspace} runs in a container; {STOP_CONTAINER}"
+            )
         if time.monotonic() > deadline:
-            raise Unavailable(
+            raise errors.Unavailable(
                 f"nothing was stopped: {workspace} is locked, but the supervisor was not found. If the daemon runs in a"
                 f" container, {STOP_CONTAINER}"
             )
         time.sleep(POLL_S)
-        pid = supervisor_pid(workspace)
+        pid = daemon_process.supervisor_pid(workspace)
     if pid == 1:
-        print_message("The daemon is process 1 of this container, which ends with it.")
+        output.print_message("The daemon is process 1 of this container, which ends with it.")
     _signal(pid, signal.SIGTERM)
     if now:
         time.sleep(POLL_S)
@@ -325,12 +307,12 @@ def stop_daemon(workspace: Path, timeout: float, *, now: bool = False) -> int | 
     kill_at = time.monotonic() + min(KILL_AFTER_S, timeout / 2) if now else None
     with spinner("Stopping the daemon"):
         while lock_held(workspace):
-            if kill_at is not None and time.monotonic() > kill_at and supervisor_pid(workspace) == pid:
+            if kill_at is not None and time.monotonic() > kill_at and daemon_process.supervisor_pid(workspace) == pid:
                 _signal(pid, signal.SIGKILL)  # it is stopped or hangs; its processes exit with it
                 kill_at = None
             if time.monotonic() > deadline:
                 advice = "" if now else "; `signet stop --now` does not wait for running work"
-                raise Unavailable(f"the daemon (pid {pid}) is still stopping{advice}")
+                raise errors.Unavailable(f"the daemon (pid {pid}) is still stopping{advice}")
             time.sleep(POLL_S)
     return pid
 
@@ -342,14 +324,14 @@ def _signal(pid: int, number: signal.Signals) -> None:
     except ProcessLookupError:
         pass
     except PermissionError as error:
-        raise Unavailable(f"the daemon (pid {pid}) belongs to another user") from error
+        raise errors.Unavailable(f"the daemon (pid {pid}) belongs to another user") from error
 
 
 @contextlib.contextmanager
 def spinner(text: str) -> Iterator[None]:
     """Show a spinner if standard error is a terminal."""
-    if not can_animate():
+    if not output.can_animate():
         yield
         return
-    with console(stderr=True).status(f"{text} …"):
+    with output.console(stderr=True).status(f"{text} …"):
         yield

@@ -14,20 +14,10 @@ from typing import Any
 
 import click
 
+from signet_actors.cli import presentation as output
 from signet_actors.cli.examples import with_examples
 from signet_actors.cli.exit_codes import INTERRUPTED, exit_code, explanation, remedy
 from signet_actors.cli.invocation import AGENT, SHARED, Invocation
-from signet_actors.cli.presentation import (
-    OutputFailed,
-    discard_output,
-    hold_commands,
-    prepare_output,
-    print_bytes,
-    print_message,
-    printable,
-    released,
-    wrapped,
-)
 from signet_actors.errors import ExitCode, RequestRefused, SignetError
 from signet_actors.runtime.processes.terminal import open_standard_streams
 
@@ -134,13 +124,13 @@ class _HelpFormatter(click.HelpFormatter):
     """Breaks no command between backquotes, so that it can be copied."""
 
     def write_text(self, text: str) -> None:
-        super().write_text(hold_commands(text))
+        super().write_text(output.hold_commands(text))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        super().write_dl([(name, hold_commands(text)) for name, text in rows], col_max, col_spacing)
+        super().write_dl([(name, output.hold_commands(text)) for name, text in rows], col_max, col_spacing)
 
     def getvalue(self) -> str:
-        return released(super().getvalue())
+        return output.released(super().getvalue())
 
 
 click.Context.formatter_class = _HelpFormatter
@@ -193,7 +183,7 @@ class SignetGroup(click.Group):
             raise
         except click.UsageError as error:
             message = error.format_message() + _similar_choice(error) + _before_dash(error)
-            shown = wrapped(message, taken=len("Error: ")) if sys.stderr.isatty() else message
+            shown = output.wrapped(message, taken=len("Error: ")) if sys.stderr.isatty() else message
             raise click.UsageError(shown, error.ctx) from error
         except SignetError as error:
             failure = error
@@ -233,14 +223,14 @@ def _before_dash(error: click.UsageError) -> str:
 def report(error: SignetError, invocation: Invocation) -> None:
     """Print the error to standard error; with ``--json`` also the daemon's own reply to standard output."""
     if invocation.as_json and isinstance(error, RequestRefused) and error.answer:
-        print_bytes(error.answer.rstrip(b"\n") + b"\n")
+        output.print_bytes(error.answer.rstrip(b"\n") + b"\n")
     advice = invocation.advice(remedy(error))
-    lines = [line.rstrip(".") for line in printable(invocation.advice(explanation(error))).split("\n")]
-    print_message(f"signet: {lines[0]}.{' ' + advice if advice and len(lines) == 1 else ''}")
+    lines = [line.rstrip(".") for line in output.printable(invocation.advice(explanation(error))).split("\n")]
+    output.print_message(f"signet: {lines[0]}.{' ' + advice if advice and len(lines) == 1 else ''}")
     for line in lines[1:]:
-        print_message(f"        {line}.")
+        output.print_message(f"        {line}.")
     if advice and len(lines) > 1:
-        print_message(advice)
+        output.print_message(advice)
 
 
 @click.group(
@@ -263,16 +253,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     lead to ``/dev/null``.
     """
     _open_closed_streams()
-    prepare_output()
+    output.prepare_output()
     try:
         cli.main(args=arguments, prog_name="signet")
     except BrokenPipeError:
         # The reader of our output has exited (`signet list | head`). That is not an error.
-        discard_output()
+        output.discard_output()
         sys.exit(0)
-    except OutputFailed as error:
-        discard_output()
-        print_message(
+    except output.OutputFailed as error:
+        output.discard_output()
+        output.print_message(
             f"signet: standard output cannot be written: {error.strerror}. What the command did is not undone."
         )
         sys.exit(ExitCode.IO_ERROR)

@@ -18,15 +18,8 @@ from typing import Final
 import click
 
 import signet_actors
-from signet_actors.cli.connect import (
-    CONNECTED,
-    DIFFERENT,
-    NOT_CONNECTED,
-    connect_harness,
-    connection_of,
-    disconnect_harness,
-    is_connected,
-)
+from signet_actors.cli import connect as connecting
+from signet_actors.cli import presentation as output
 from signet_actors.cli.daemon_process import supervisor_pid
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.harnesses.registry import HARNESSES, Harness
@@ -34,17 +27,6 @@ from signet_actors.cli.import_progress import cache_directory
 from signet_actors.cli.installed_program import other_program
 from signet_actors.cli.invocation import Invocation, command, directory_named
 from signet_actors.cli.lifecycle import start_daemon, stop_daemon, stop_timeout_s
-from signet_actors.cli.presentation import (
-    ask_confirmation,
-    below_home,
-    counted,
-    print_json,
-    print_message,
-    print_result,
-    printable,
-    require_confirmation,
-    size_text,
-)
 from signet_actors.cli.service_managers import service_manager
 from signet_actors.cli.tables import print_wrapped
 from signet_actors.config.daemon_address import logins_file, recorded_address
@@ -98,7 +80,7 @@ class _Run:
     def ask(self, question: str, *, default: bool) -> bool:
         if self.yes:
             return default
-        return ask_confirmation(question, default=default, instead="`signet setup` asks again")
+        return output.ask_confirmation(question, default=default, instead="`signet setup` asks again")
 
     def add(self, mark: str, subject: str, text: str) -> None:
         self.summary.append((f"{mark} {subject:<{WIDTH}}  ", text))
@@ -113,20 +95,24 @@ class _Run:
         self.add("✓", "daemon", str(recorded_address(self.invocation.workspace)))
 
     def connect(self, harness: Harness) -> None:
-        found, title = connection_of(harness, self.invocation), harness.title
-        if found.text in (CONNECTED, DIFFERENT):
+        found, title = connecting.connection_of(harness, self.invocation), harness.title
+        if found.text in (connecting.CONNECTED, connecting.DIFFERENT):
             self.connected.append(title)
             self.add("✓", title, found.text)
             return
-        if found.text != NOT_CONNECTED and not found.other and not found.gone:
+        if found.text != connecting.NOT_CONNECTED and not found.other and not found.gone:
             self.add("✗", title, found.text)
             return
-        question = f"Connect {title}?" if found.text == NOT_CONNECTED else f"{title} is {found.text}. Connect it anew?"
+        question = (
+            f"Connect {title}?"
+            if found.text == connecting.NOT_CONNECTED
+            else f"{title} is {found.text}. Connect it anew?"
+        )
         if not self.ask(question, default=not found.other):
             self.add("!", title, f"{found.text}; `signet connect {harness.name}`")
             return
         try:
-            _, problem = connect_harness(self.invocation, harness, None, yes=True)
+            _, problem = connecting.connect_harness(self.invocation, harness, None, yes=True)
         except SignetError as error:  # the others can be connected all the same
             self.add("✗", title, error.detail)
             return
@@ -151,7 +137,7 @@ class _Run:
         except (SignetError, click.UsageError, click.Abort, click.exceptions.Exit) as error:
             self._not_done("notes", error, "signet import DIRECTORY --from markdown")
         else:
-            self.add("✓", "notes", f"imported from {below_home(directory)}")
+            self.add("✓", "notes", f"imported from {output.below_home(directory)}")
 
     def offer_past_sessions(self) -> None:
         """Store the past sessions on this machine if there are any and the user wants that."""
@@ -160,7 +146,8 @@ class _Run:
         sessions = new_sessions(self.invocation)
         titles = {harness.name: harness.title for harness in HARNESSES}
         programs = sorted({titles.get(session.source, session.source) for session in sessions})
-        what = f"{counted(len(sessions), 'past session')} ({size_text(sum(session.size for session in sessions))})"
+        size = output.size_text(sum(session.size for session in sessions))
+        what = f"{output.counted(len(sessions), 'past session')} ({size})"
         if not sessions or not self.ask(f"Bring in {what} of {', '.join(programs)}?", default=False):
             return
         try:
@@ -240,13 +227,13 @@ class _Run:
         for lead, text in self.summary:
             print_wrapped(text, lead=lead, indent=len(lead), chop=False)
         if not self.has_changed:
-            print_result("There is nothing to do.")
+            output.print_result("There is nothing to do.")
         elif self.connected:
             *others, last = self.connected
             agents = f"{', '.join(others)} or {last}" if others else last
-            print_result(f"Next: `signet connect --check`, then a new session of {agents}.")
+            output.print_result(f"Next: `signet connect --check`, then a new session of {agents}.")
         else:
-            print_result('Next: `signet remember "The staging database listens on port 5433"`')
+            output.print_result('Next: `signet remember "The staging database listens on port 5433"`')
 
     def _not_done(self, subject: str, error: Exception, command: str) -> None:
         said = error.detail if isinstance(error, SignetError) else getattr(error, "message", "")
@@ -254,17 +241,17 @@ class _Run:
 
 
 def _list(invocation: Invocation, found: list[Harness]) -> None:
-    states = {harness.name: connection_of(harness, invocation).text for harness in found}
+    states = {harness.name: connecting.connection_of(harness, invocation).text for harness in found}
     if invocation.as_json:
-        print_json({"harnesses": [{"harness": name, "state": state} for name, state in states.items()]})
+        output.print_json({"harnesses": [{"harness": name, "state": state} for name, state in states.items()]})
         return
     if not found:
-        print_result("None of the harnesses that `signet connect` knows was found on this machine.")
+        output.print_result("None of the harnesses that `signet connect` knows was found on this machine.")
     for harness in found:
         state = states[harness.name]
-        advice = f"; `signet connect {harness.name}` connects it" if state == NOT_CONNECTED else ""
-        print_result(printable(f"{harness.title}: {state}{advice}"))
-    print_message(
+        advice = f"; `signet connect {harness.name}` connects it" if state == connecting.NOT_CONNECTED else ""
+        output.print_result(output.printable(f"{harness.title}: {state}{advice}"))
+    output.print_message(
         "Nothing was changed: `signet setup` asks on a terminal, `signet setup --yes` does what Enter answers."
     )
 
@@ -327,22 +314,24 @@ def uninstall(invocation: Invocation, data: bool, yes: bool) -> None:
     plan = _plan(invocation, data=data)
     if not invocation.as_json:
         for text, _ in plan.steps:
-            print_result(f"- {text}")
+            output.print_result(f"- {text}")
         for text in plan.stays:
-            print_result(f"Stays: {text}")
+            output.print_result(f"Stays: {text}")
     question = "Do this, and delete the memories for good?" if data else "Do this?"
     if plan.steps and not yes:
-        require_confirmation(question, "nothing was removed")
+        output.require_confirmation(question, "nothing was removed")
     failed = [f"{text}: {problem}" for text, step in plan.steps if (problem := _problem(step))]
     last = _removal()
     if invocation.as_json:
         steps = [text for text, _ in plan.steps]
-        print_json({"steps": steps, "failed": failed, "stays": plan.stays, "last": last})
+        output.print_json({"steps": steps, "failed": failed, "stays": plan.stays, "last": last})
     else:
         for text in failed:
-            print_message(f"✗ {text}")
-        print_result("There is nothing to remove." if not plan.steps else "✓ Done" if not failed else "✗ Not complete")
-        print_result(f"Last, remove the program: {last}")
+            output.print_message(f"✗ {text}")
+        output.print_result(
+            "There is nothing to remove." if not plan.steps else "✓ Done" if not failed else "✗ Not complete"
+        )
+        output.print_result(f"Last, remove the program: {last}")
     if failed:
         click.get_current_context().exit(REFUSED)
 
@@ -353,7 +342,7 @@ def _plan(invocation: Invocation, *, data: bool) -> Plan:
     of_service = None
     with contextlib.suppress(SignetError):  # no service manager, or a unit that the user has made
         manager = service_manager(environ)
-        found, file = manager.installed(), below_home(manager.file)
+        found, file = manager.installed(), output.below_home(manager.file)
         if found is not None and (other := other_program([found.program], environ)):
             plan.stays.append(f"the service {file}, which runs another installation ({other})")
         elif found is not None:
@@ -362,19 +351,24 @@ def _plan(invocation: Invocation, *, data: bool) -> Plan:
     if lock_held(workspace) and (pid := supervisor_pid(workspace)) != of_service:
         plan.steps.append((f"stop the daemon (pid {pid})", lambda: stop_daemon(workspace, stop_timeout_s(invocation))))
     for harness in HARNESSES:
-        if not is_connected(harness, invocation):
+        if not connecting.is_connected(harness, invocation):
             continue
         if other := other_program(harness.installed_programs(environ), environ):
             plan.stays.append(f"the connection of {harness.title}, by another installation ({other})")
             continue
-        step = (f"disconnect {harness.title}", lambda harness=harness: disconnect_harness(invocation, harness))
+        step = (
+            f"disconnect {harness.title}",
+            lambda harness=harness: connecting.disconnect_harness(invocation, harness),
+        )
         plan.steps.append(step)
     cache = cache_directory(environ)
     if cache.is_dir():
-        plan.steps.append((f"delete {below_home(cache)} (how far imports have come)", lambda: shutil.rmtree(cache)))
+        plan.steps.append(
+            (f"delete {output.below_home(cache)} (how far imports have come)", lambda: shutil.rmtree(cache))
+        )
     logins = logins_file(environ)
     if logins.exists():
-        plan.steps.append((f"delete {below_home(logins)} (tokens of `signet login`)", logins.unlink))
+        plan.steps.append((f"delete {output.below_home(logins)} (tokens of `signet login`)", logins.unlink))
     from signet_actors.runtime.messaging.sockets import socket_directory  # noqa: PLC0415 - loads ZeroMQ
 
     sockets = socket_directory(invocation.workspace)  # below /tmp if the path of the workspace is long
@@ -391,7 +385,7 @@ def _plan_data(invocation: Invocation, plan: Plan, *, data: bool) -> None:
     made = _made(places.root)
     if not made:
         return
-    shown, size = below_home(places.root), size_text(sum(path.lstat().st_size for path in made))
+    shown, size = output.below_home(places.root), output.size_text(sum(path.lstat().st_size for path in made))
     if not data:
         plan.stays.append(f"your memories in {shown} ({size}); `signet uninstall --data` deletes them")
         return

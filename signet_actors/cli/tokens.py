@@ -13,18 +13,11 @@ from typing import Any, Final
 
 import click
 
+from signet_actors.cli import presentation as output
 from signet_actors.cli.connection import DaemonClient, DaemonReply
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import Invocation, command, group, page_options, project_option
 from signet_actors.cli.memory_rows import is_complete, named_if_unknown, the_one
-from signet_actors.cli.presentation import (
-    full_time_text,
-    one_line,
-    print_message,
-    print_result,
-    reporting,
-    time_text,
-)
 from signet_actors.cli.tables import Column, print_records
 from signet_actors.config.daemon_address import TOKEN_VARIABLES, Address, address_from_url, logins_file, read_logins
 from signet_actors.errors import ErrorCode, InvalidRequest, RequestRefused, SignetError
@@ -49,9 +42,9 @@ COLUMNS: Final = (
     Column("name", form=lambda row: "" if row.get("name") == f"token:{row.get('id')}" else row.get("name")),
     Column("role", form=lambda row: "key" if row.get("kind") == "api_key" else row.get("role")),
     Column("scope", form=lambda row: _scope_text(row.get("scope") or {})),
-    Column("created", "createdAt", time_text, drop=1),
-    Column("expires", form=lambda row: time_text(row.get("expiresAt")) or "never"),
-    Column("revoked", "revokedAt", time_text),
+    Column("created", "createdAt", output.time_text, drop=1),
+    Column("expires", form=lambda row: output.time_text(row.get("expiresAt")) or "never"),
+    Column("revoked", "revokedAt", output.time_text),
 )
 
 
@@ -144,9 +137,9 @@ def _print_secret(
     """Print the token alone on standard output, so that it can be piped, and about it on standard error."""
     if invocation.has_printed(answer):
         return
-    print_result(secret)
-    expires = full_time_text(issued.get("expiresAt"))
-    print_message(f"{issued.get('id')}: {about}; {f'expires {expires}' if expires else 'does not expire'}.")
+    output.print_result(secret)
+    expires = output.full_time_text(issued.get("expiresAt"))
+    output.print_message(f"{issued.get('id')}: {about}; {f'expires {expires}' if expires else 'does not expire'}.")
 
 
 @command(token, "list")
@@ -170,7 +163,7 @@ def revoke(invocation: Invocation, token_ids: tuple[str, ...]) -> None:
     for token_id, is_key in [_found(client, given) for given in token_ids]:
         with named_if_unknown(token_id, kind="token"):
             done = client.send("DELETE", fill_path(f"{KEYS if is_key else TOKENS}/{{id}}", {"id": token_id}), {})
-        invocation.print_done(done, f"Revoked {one_line(token_id)}.")
+        invocation.print_done(done, f"Revoked {output.one_line(token_id)}.")
 
 
 def _found(client: DaemonClient, given: str) -> tuple[str, bool]:
@@ -215,11 +208,11 @@ def login(invocation: Invocation, named: str | None, token_stdin: bool, insecure
     limits = _scope_text(claims.get("scope") or {})
     who = f"{claims.get('sub')}, role {claims.get('role')}{f', limited to {limits}' if limits else ''}"
     invocation.print_done(
-        {"url": str(address), **body}, f"Logged in at {address} as {one_line(who) if claims else 'an API key'}."
+        {"url": str(address), **body}, f"Logged in at {address} as {output.one_line(who) if claims else 'an API key'}."
     )
     for name in TOKEN_VARIABLES:
         if invocation.environ.get(name):
-            print_message(f"warning: {name} is set here, and wins over this login.")
+            output.print_message(f"warning: {name} is set here, and wins over this login.")
             break
 
 
@@ -234,8 +227,8 @@ def logout(invocation: Invocation, named: str | None) -> None:
         _write(invocation, logins)
         invocation.print_done({"url": str(address)}, f"Logged out at {address}.")
         return
-    known = f" (there are for {', '.join(map(one_line, logins))})" if logins else ""
-    print_message(f"signet: no token is stored for {address}{known}.")
+    known = f" (there are for {', '.join(map(output.one_line, logins))})" if logins else ""
+    output.print_message(f"signet: no token is stored for {address}{known}.")
     click.get_current_context().exit(REFUSED)
 
 
@@ -283,7 +276,7 @@ def _whoami(address: Address, secret: str) -> DaemonReply:
 def _write(invocation: Invocation, logins: Mapping[str, str]) -> None:
     """Store the logins, in a directory and a file that only this user can read. Raises SignetError."""
     path = logins_file(invocation.environ)
-    with reporting(path, "written", SignetError):
+    with output.reporting(path, "written", SignetError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.parent.chmod(0o700)
         replace_file(path, json.dumps(logins, indent=2).encode() + b"\n")

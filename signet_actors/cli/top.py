@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from signet_actors.cli import presentation as output
 from signet_actors.cli.invocation import Invocation, command
-from signet_actors.cli.presentation import (
-    console,
-    counted,
-    mark,
-    on_terminal,
-    one_line,
-    print_json,
-    size_text,
-    time_text,
-)
 from signet_actors.cli.status import duration
 from signet_actors.errors import SignetError
 
@@ -58,21 +49,21 @@ def top(invocation: Invocation, every: float) -> None:
     client = invocation.client(timeout_s=10)
     seen = read(client)
     if invocation.as_json:
-        print_json({name: value for name, value in seen._asdict().items() if name != "at"})
+        output.print_json({name: value for name, value in seen._asdict().items() if name != "at"})
         return
-    if not on_terminal():
-        console().print(drawing(seen, seen), width=_PIPE_WIDTH)
+    if not output.on_terminal():
+        output.console().print(drawing(seen, seen), width=_PIPE_WIDTH)
         return
     from rich.live import Live  # noqa: PLC0415 - slow; needed only on a terminal
 
-    with Live(drawing(seen, seen), console=console(), screen=True, auto_refresh=False) as live:
+    with Live(drawing(seen, seen), console=output.console(), screen=True, auto_refresh=False) as live:
         while True:
             time.sleep(every)
             before = seen
             try:
                 seen = read(client)
             except SignetError as error:
-                live.update(drawing(seen, seen, problem=one_line(error)), refresh=True)
+                live.update(drawing(seen, seen, problem=output.one_line(error)), refresh=True)
             else:
                 live.update(drawing(before, seen), refresh=True)
 
@@ -104,11 +95,11 @@ def _parts(before: Seen, seen: Seen, elapsed: float, problem: str) -> Iterator[R
     requests = _rate(before, seen, elapsed, "gateway", "requests")
     sentence = [
         problem or f"{status['status']}, up {duration(status['uptime'])}",
-        counted(db.get("memories", 0), "memory"),
+        output.counted(db.get("memories", 0), "memory"),
         *([f"{requests:.1f} requests a second"] if elapsed else []),
         *(f"{name}: {seen.domains[name]['status']} (`signet doctor`)" for name in unwell),
     ]
-    yield f"{mark(state)} {', '.join(map(one_line, sentence))}\n"
+    yield f"{output.mark(state)} {', '.join(map(output.one_line, sentence))}\n"
     yield _table(("process", "state", "CPU", "memory", "restarts"), _processes(before, seen, elapsed))
     yield ""
     waiting = [job for job in seen.jobs if job["pending"] or job["leased"] or job["dead"]]
@@ -123,7 +114,7 @@ def _parts(before: Seen, seen: Seen, elapsed: float, problem: str) -> Iterator[R
         yield ""
     yield _table(
         ("newest", "by", "memory"),
-        ((_time(row["created_at"]), row["who"] or "", one_line(row["content"], _CHARS)) for row in seen.newest),
+        ((_time(row["created_at"]), row["who"] or "", output.one_line(row["content"], _CHARS)) for row in seen.newest),
     )
 
 
@@ -134,7 +125,7 @@ def _processes(before: Seen, seen: Seen, elapsed: float) -> Iterator[tuple[str, 
             actor["name"],
             actor["state"] if not actor["detail"] else f"{actor['state']}: {actor['detail']}",
             f"{100 * cpu:.0f} %" if elapsed else "",
-            size_text(int(actor["counters"]["rss_bytes"])) if "rss_bytes" in (actor["counters"] or {}) else "",
+            output.size_text(int(actor["counters"]["rss_bytes"])) if "rss_bytes" in (actor["counters"] or {}) else "",
             str(actor["restarts"]),
         )
 
@@ -156,7 +147,7 @@ def _age(job: dict[str, Any]) -> str:
 
 
 def _time(value: Any) -> str:
-    return time_text(value) if value else "never"
+    return output.time_text(value) if value else "never"
 
 
 def _table(titles: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Table:
@@ -166,5 +157,5 @@ def _table(titles: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Table:
     for title in titles:
         table.add_column(title, no_wrap=title != titles[-1])
     for row in rows:
-        table.add_row(*map(one_line, row))
+        table.add_row(*map(output.one_line, row))
     return table

@@ -11,25 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from signet_actors.config import schema
 from signet_actors.config.embedding_models import default_model, known_width, width
 from signet_actors.config.pipeline_schema import ExtractionConfig, SynthesisModelConfig
-from signet_actors.config.schema import (
-    EMBEDDED_DIMENSIONS,
-    EMBEDDED_MODEL,
-    MINILM_DIMENSIONS,
-    MINILM_MODEL,
-    MULTILINGUAL_DIMENSIONS,
-    MULTILINGUAL_MODEL,
-    Config,
-)
 
 LEAST_DIMENSIONS: Final = 8
 _PIPELINE: Final = ("memory", "pipelineV2")
 _INSTALLED: Final = {
-    "auto": ("embedded", (EMBEDDED_MODEL,), EMBEDDED_DIMENSIONS),
-    "embedded": ("embedded", (EMBEDDED_MODEL,), EMBEDDED_DIMENSIONS),
-    "minilm": ("minilm", (MINILM_MODEL,), MINILM_DIMENSIONS),
-    "multilingual": ("multilingual", (MULTILINGUAL_MODEL,), MULTILINGUAL_DIMENSIONS),
+    "auto": ("embedded", (schema.EMBEDDED_MODEL,), schema.EMBEDDED_DIMENSIONS),
+    "embedded": ("embedded", (schema.EMBEDDED_MODEL,), schema.EMBEDDED_DIMENSIONS),
+    "minilm": ("minilm", (schema.MINILM_MODEL,), schema.MINILM_DIMENSIONS),
+    "multilingual": ("multilingual", (schema.MULTILINGUAL_MODEL,), schema.MULTILINGUAL_DIMENSIONS),
 }
 """The providers whose model is part of the installation or an addition to it: name, models and dimensions."""
 
@@ -43,7 +35,7 @@ class ConfigFinding:
     fatal: bool = True
 
 
-def findings(config: Config) -> Iterator[ConfigFinding]:
+def findings(config: schema.Config) -> Iterator[ConfigFinding]:
     """Yield every problem that the range of a single key does not cover."""
     yield from _listener(config)
     yield from _embedding(config)
@@ -65,7 +57,7 @@ def is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-def _listener(config: Config) -> Iterator[ConfigFinding]:
+def _listener(config: schema.Config) -> Iterator[ConfigFinding]:
     gateway, mode, proxies = config.gateway, config.auth.mode, config.gateway.trusted_proxies
     host, files = gateway.host, (gateway.tls_certificate, gateway.tls_key)
     if any(files) and not all(Path(file).is_absolute() for file in files):
@@ -86,7 +78,7 @@ def _listener(config: Config) -> Iterator[ConfigFinding]:
             yield ConfigFinding((("gateway", "trustedProxies"),), f'"{proxy}" is not an IP address')
 
 
-def _embedding(config: Config) -> Iterator[ConfigFinding]:
+def _embedding(config: schema.Config) -> Iterator[ConfigFinding]:
     embedding = config.embedding
     if embedding.provider == "none":
         return
@@ -122,7 +114,7 @@ def _embedding(config: Config) -> Iterator[ConfigFinding]:
         )
 
 
-def _roster(config: Config) -> Iterator[ConfigFinding]:
+def _roster(config: schema.Config) -> Iterator[ConfigFinding]:
     here = ("agents", "roster")
     seen: set[str] = set()
     for entry in config.agents.roster:
@@ -139,7 +131,7 @@ def _roster(config: Config) -> Iterator[ConfigFinding]:
             )
 
 
-def _pipeline(config: Config) -> Iterator[ConfigFinding]:
+def _pipeline(config: schema.Config) -> Iterator[ConfigFinding]:
     documents = config.memory.pipeline_v2.documents
     if documents.chunk_overlap_chars >= documents.chunk_size_chars:
         yield ConfigFinding(
@@ -164,7 +156,7 @@ def _pipeline(config: Config) -> Iterator[ConfigFinding]:
         )
 
 
-def _extraction(config: Config) -> Iterator[ConfigFinding]:
+def _extraction(config: schema.Config) -> Iterator[ConfigFinding]:
     """Yield warnings about incomplete or useless provider settings. The daemon runs, but may extract nothing."""
     pipeline = config.memory.pipeline_v2
     yield from _model_settings("extraction", pipeline.extraction, "nothing is extracted")
@@ -207,7 +199,7 @@ def _model_settings(
         )
 
 
-def _budgets(config: Config) -> Iterator[ConfigFinding]:
+def _budgets(config: schema.Config) -> Iterator[ConfigFinding]:
     """Warn about a core role that would be restarted for ever: its waits alone are longer than its window."""
     supervision = config.supervision
     for role in ("writer", "searcher", "gateway"):
@@ -226,7 +218,7 @@ def _budgets(config: Config) -> Iterator[ConfigFinding]:
             )
 
 
-def _limits(config: Config) -> Iterator[ConfigFinding]:
+def _limits(config: schema.Config) -> Iterator[ConfigFinding]:
     supervision, writer, gateway, logging = config.supervision, config.writer, config.gateway, config.logging
     if supervision.backoff_min_ms > supervision.backoff_max_ms:
         yield ConfigFinding(

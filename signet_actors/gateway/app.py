@@ -20,62 +20,18 @@ from urllib.parse import unquote_to_bytes
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
-from signet_actors.errors import (
-    HTTP_STATUS,
-    Busy,
-    ErrorCode,
-    InvalidRequest,
-    MutationsFrozen,
-    NotFound,
-    OutcomeUnknown,
-    SignetError,
-    StorageFull,
-    Unavailable,
-)
+from signet_actors import errors
 from signet_actors.features.audit.api import CHANGE, DENIED, EXPORT, UNKNOWN
+from signet_actors.gateway.auth import request_guard
 from signet_actors.gateway.auth.identity import LOCAL, Identity, WrongToken
 from signet_actors.gateway.auth.ownership import require_owner, require_user
-from signet_actors.gateway.auth.request_guard import (
-    Headers,
-    check_request,
-    client_address,
-    has_body,
-    is_from_proxy,
-    is_loopback,
-)
+from signet_actors.gateway.http import request_parts, responses
 from signet_actors.gateway.http.after_response import AfterResponse, mark_unsent
 from signet_actors.gateway.http.event_streams import EventStream
-from signet_actors.gateway.http.request_parts import (
-    decoded_headers,
-    header,
-    is_clean_path,
-    is_observed,
-    read_body,
-    read_query,
-)
 from signet_actors.gateway.http.request_texts import MAX_PRINCIPAL_CHARS
-from signet_actors.gateway.http.responses import (
-    EncodedResponse,
-    ResponseCache,
-    described,
-    encode_response,
-    error_response,
-    internal_problem,
-    problem,
-    with_warnings,
-)
 from signet_actors.gateway.http.route import Call, InnerRequest, Route
 from signet_actors.gateway.http.route_table import RouteTable
-from signet_actors.gateway.server.asgi_extensions import (
-    BECOME_WRITE,
-    IS_DISCONNECTED,
-    KNOWN_PEER,
-    OVERLOADED,
-    RELEASE_TICKET,
-    SEND_RESPONSE,
-    WAIT_DISCONNECTED,
-    SendResponse,
-)
+from signet_actors.gateway.server import asgi_extensions
 from signet_actors.gateway.server.load_shedding import LARGE_BODY_BYTES
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.headers import EVENT_STREAM, TRACE_HEADER
@@ -118,20 +74,27 @@ class RequestContext:
         They refer to objects that hold the scope. Such a reference cycle would stay until the garbage collector runs.
         """
         self.trace_id = trace_id
-        self.is_disconnected: Callable[[], bool] | None = scope.pop(IS_DISCONNECTED, None)
-        self.wait_disconnected: Callable[[], Coroutine[Any, Any, None]] | None = scope.pop(WAIT_DISCONNECTED, None)
-        self.overloaded: bool = scope.pop(OVERLOADED, False)
-        self.become_write: Callable[[], bool] = scope.pop(BECOME_WRITE, lambda: True)
-        self._release_ticket: Callable[[], None] = scope.pop(RELEASE_TICKET, lambda: None)
-        self.peer = scope.get("client"), scope.get("server"), scope.get("headers", ()), scope.pop(KNOWN_PEER, [])
+        self.is_disconnected: Callable[[], bool] | None = scope.pop(asgi_extensions.IS_DISCONNECTED, None)
+        self.wait_disconnected: Callable[[], Coroutine[Any, Any, None]] | None = scope.pop(
+            asgi_extensions.WAIT_DISCONNECTED, None
+        )
+        self.overloaded: bool = scope.pop(asgi_extensions.OVERLOADED, False)
+        self.become_write: Callable[[], bool] = scope.pop(asgi_extensions.BECOME_WRITE, lambda: True)
+        self._release_ticket: Callable[[], None] = scope.pop(asgi_extensions.RELEASE_TICKET, lambda: None)
+        self.peer = (
+            scope.get("client"),
+            scope.get("server"),
+            scope.get("headers", ()),
+            scope.pop(asgi_extensions.KNOWN_PEER, []),
+        )
         self._send = send
-        self._send_response: SendResponse | None = scope.pop(SEND_RESPONSE, None)
+        self._send_response: asgi_extensions.SendResponse | None = scope.pop(asgi_extensions.SEND_RESPONSE, None)
         self.path: str | None = None
         self.route: Route | None = None
         self.dispatch: Dispatch | None = None
         self.status = 0
         self.answered_ns: int | None = None
-        self.code: ErrorCode | None = None
+        self.code: errors.ErrorCode | None = None
         self.identity: Identity | None = None
         self.observes = False
         self.warnings: list[str] = []
@@ -146,11 +109,11 @@ class RequestContext:
         context.identity = outer.identity
         return context
 
-    async def write(self, answer: EncodedResponse) -> None:
+    async def write(self, answer: responses.EncodedResponse) -> None:
         """Send the response, in one write if our own server runs the application and it is no stream."""
         sync_point("gateway.before_response")
         headers = [
-            *described(answer),
+            *responses.described(answer),
             *SECURITY_HEADERS,
             (_TRACE, self.trace_id.encode()),
         ]
@@ -190,7 +153,7 @@ class Application:
         self._table = RouteTable(routes)
         self._first_routes = {route.operation: route for route in reversed(routes)}
         self._guard_warnings = LogThrottle(state.log, state.clock)
-        self._response_cache = ResponseCache()
+        self._response_cache = responses.ResponseCache()
 
     def has_effect(self, method: bytes, path: bytes) -> bool:
         """Return True if the method at the raw path can change something; unknown ones cannot."""
@@ -229,7 +192,7 @@ class Application:
                 await context.write(_shutdown_response(context))
         except Exception:  # noqa: BLE001 - else the server would answer with plain text
             if context.status == 0:
-                await context.write(internal_problem(trace_id))
+                await context.write(responses.internal_problem(trace_id))
             self._log_failure(context)
         finally:
             counters.in_flight -= context.answered_ns is None
@@ -239,83 +202,93 @@ class Application:
             with contextlib.suppress(Exception):  # metrics and logs must not fail the request
                 self._record(scope["method"], context, (context.answered_ns or state.clock.monotonic_ns()) - started_ns)
 
-    def _check(self, scope: Scope) -> EncodedResponse | None:
+    def _check(self, scope: Scope) -> responses.EncodedResponse | None:
         """Return the response to a request that must not be routed, or None."""
-        headers: Headers = scope["headers"]
+        headers: request_guard.Headers = scope["headers"]
         client = scope["client"]
         peer = client[0] if client else None
-        rejection = check_request(
+        rejection = request_guard.check_request(
             self.state.guard, scope["method"], headers, peer, opens_shell=scope["raw_path"] == INDEX_PATH
         )
         if rejection is not None:
             self.state.counters.guarded += 1
             self._log_guard(scope["method"], rejection.detail)
-            if rejection.status == HTTP_STATUS[ErrorCode.FORBIDDEN]:
+            if rejection.status == errors.HTTP_STATUS[errors.ErrorCode.FORBIDDEN]:
                 self._audit_denied(headers, None, reason=rejection.detail)
-            return problem(rejection.status, rejection.code, rejection.detail)
+            return responses.problem(rejection.status, rejection.code, rejection.detail)
         if len(scope["raw_path"]) + len(scope["query_string"]) > MAX_TARGET_BYTES:
-            return problem(400, ErrorCode.INVALID_REQUEST, f"The URL must be at most {MAX_TARGET_BYTES} bytes")
-        if not is_clean_path(scope["raw_path"]):
-            return problem(400, ErrorCode.INVALID_REQUEST, "The path is not valid")
+            return responses.problem(
+                400, errors.ErrorCode.INVALID_REQUEST, f"The URL must be at most {MAX_TARGET_BYTES} bytes"
+            )
+        if not request_parts.is_clean_path(scope["raw_path"]):
+            return responses.problem(400, errors.ErrorCode.INVALID_REQUEST, "The path is not valid")
         for name, value in headers:
             if name == b"content-encoding" and value.strip().lower() not in {b"", b"identity"}:
-                return problem(415, ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Compressed request bodies are not accepted")
+                return responses.problem(
+                    415, errors.ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Compressed request bodies are not accepted"
+                )
         return None
 
-    async def _respond(self, scope: Scope, receive: Receive, context: RequestContext) -> EncodedResponse:
+    async def _respond(self, scope: Scope, receive: Receive, context: RequestContext) -> responses.EncodedResponse:
         """Return the response to a request that passed the checks. Raises nothing but CancelledError."""
         found = self._table.find(scope["path"], scope["raw_path"])
         if found is None:
-            return error_response(NotFound("Not found"))
+            return responses.error_response(errors.NotFound("Not found"))
         endpoint, path = found
         context.path = endpoint.path
         route = context.route = endpoint.route(scope["method"])
         if route is None:
             allow = {"allow": endpoint.allow}
-            return problem(405, ErrorCode.METHOD_NOT_ALLOWED, "Method not allowed", headers=allow)
+            return responses.problem(405, errors.ErrorCode.METHOD_NOT_ALLOWED, "Method not allowed", headers=allow)
         return await self._without_errors(context, self._call_handler(route, path, scope, receive, context))
 
     async def _without_errors(
-        self, context: RequestContext, answer: Coroutine[Any, Any, EncodedResponse]
-    ) -> EncodedResponse:
+        self, context: RequestContext, answer: Coroutine[Any, Any, responses.EncodedResponse]
+    ) -> responses.EncodedResponse:
         """Return the response, or the one to the error that was raised."""
         try:
             return await answer
-        except SignetError as error:
-            if error.code is ErrorCode.INTERNAL:
+        except errors.SignetError as error:
+            if error.code is errors.ErrorCode.INTERNAL:
                 self._log_failure(context)
-                return internal_problem(context.trace_id)
-            return with_warnings(error_response(error), context.warnings)
+                return responses.internal_problem(context.trace_id)
+            return responses.with_warnings(responses.error_response(error), context.warnings)
         except Exception as error:  # noqa: BLE001 - log the exception, and answer without its text
             if isinstance(error, OSError) and error.errno in _NO_SPACE:
                 with contextlib.suppress(Exception):
                     self.state.log.warning("disk_full", route=context.path, trace=context.trace_id)
-                return error_response(StorageFull())
+                return responses.error_response(errors.StorageFull())
             self._log_failure(context)
-            return internal_problem(context.trace_id)
+            return responses.internal_problem(context.trace_id)
 
     async def _call_handler(
         self, route: Route, path: Mapping[str, str], scope: Scope, receive: Receive, context: RequestContext
-    ) -> EncodedResponse:
+    ) -> responses.EncodedResponse:
         """Read the request, run its handler, and return the encoded response."""
         state = self.state
-        headers: Headers = scope["headers"]
+        headers: request_guard.Headers = scope["headers"]
         operation = route.operation
         # The requests of its tools decide for themselves whether they change anything.
-        context.observes = (operation.performs or not operation.has_effect) and is_observed(headers)
+        context.observes = (operation.performs or not operation.has_effect) and request_parts.is_observed(headers)
         await self._check_operation(operation, context)
         if EVENT_STREAM in operation.media_types and scope["http_version"] == "1.0":
-            raise InvalidRequest("A stream of events needs HTTP/1.1")  # it has no length, and 1.0 knows no chunks
-        raw = await read_body(receive, state.config.gateway.max_body_bytes) if has_body(headers) else b""
+            raise errors.InvalidRequest(
+                "A stream of events needs HTTP/1.1"
+            )  # it has no length, and 1.0 knows no chunks
+        raw = (
+            await request_parts.read_body(receive, state.config.gateway.max_body_bytes)
+            if request_guard.has_body(headers)
+            else b""
+        )
         is_disconnected = context.is_disconnected
         if is_disconnected is not None:
             if len(raw) > LARGE_BODY_BYTES:
                 for _ in range(2):  # one iteration reads the end of the stream, one reports it
                     await asyncio.sleep(0)
             if is_disconnected():
-                raise InvalidRequest("The client closed the connection")
+                raise errors.InvalidRequest("The client closed the connection")
         warnings = context.warnings
-        query = read_query(scope["query_string"], warnings)
+        query = request_parts.read_query(scope["query_string"], warnings)
         if query and operation.permission is not None:
             warnings += query_warnings(operation, query)
         call = Call[Any](
@@ -323,7 +296,7 @@ class Application:
             route,
             path=path,
             query=query,
-            headers=decoded_headers(headers),
+            headers=request_parts.decoded_headers(headers),
             raw=raw,
             trace_id=context.trace_id,
             began_ns=state.clock.monotonic_ns(),
@@ -356,9 +329,9 @@ class Application:
                 identity.check(operation)
                 if identity.role is None and operation.permission is not None:
                     await (require_owner if operation.owner_only else require_user)(self.state, *context.peer)
-            except SignetError as error:
+            except errors.SignetError as error:
                 self._log_guard(operation.method, error.detail)
-                if HTTP_STATUS[error.code] in {401, 403}:
+                if errors.HTTP_STATUS[error.code] in {401, 403}:
                     _, _, headers, known = context.peer
                     detail = {
                         "operation": operation.name,
@@ -369,12 +342,14 @@ class Application:
                 raise
             self.state.take_rate(identity, operation.rate)
         if operation.effect is Effect.MEMORIES and self.state.config.memory.pipeline_v2.mutations_frozen:
-            raise MutationsFrozen
+            raise errors.MutationsFrozen
 
     async def _identify(self, context: RequestContext) -> Identity:
         """Return who makes the request. Raises SignetError."""
         client, _, headers, _ = context.peer
-        on_loopback = client is not None and is_loopback(client[0]) and not is_from_proxy(headers)
+        on_loopback = (
+            client is not None and request_guard.is_loopback(client[0]) and not request_guard.is_from_proxy(headers)
+        )
         is_local = on_loopback and not self.state.guard.proxies
         try:
             return await self.state.authenticator.identify(
@@ -385,18 +360,20 @@ class Application:
                 on_loopback=on_loopback,
             )
         except WrongToken:
-            self.state.count_wrong_token(client_address(self.state.guard, client[0] if client else None, headers))
+            self.state.count_wrong_token(
+                request_guard.client_address(self.state.guard, client[0] if client else None, headers)
+            )
             raise
 
-    async def _run(self, call: Call[Any], dispatch: Dispatch, limit_ms: int) -> EncodedResponse:
+    async def _run(self, call: Call[Any], dispatch: Dispatch, limit_ms: int) -> responses.EncodedResponse:
         """Return the encoded response of the handler, which has ``limit_ms``. Record an audited request."""
         if not call.route.operation.audited:
             return await self._answer(call, dispatch, limit_ms)
         try:
             answer = await self._answer(call, dispatch, limit_ms)
         except BaseException as error:
-            code = error.code if isinstance(error, SignetError) else ErrorCode.INTERNAL
-            await self._audit(call, HTTP_STATUS[code], waits=False)
+            code = error.code if isinstance(error, errors.SignetError) else errors.ErrorCode.INTERNAL
+            await self._audit(call, errors.HTTP_STATUS[code], waits=False)
             raise
         await self._audit(call, answer.status, waits=call.route.operation.has_effect)
         return answer
@@ -407,7 +384,7 @@ class Application:
         if call.audit_detail is None:
             return
         try:
-            with contextlib.suppress(SignetError):  # its names are not valid
+            with contextlib.suppress(errors.SignetError):  # its names are not valid
                 name, actor_type = call.principal.changed_by, call.principal.actor_type
             event = audit.event(
                 CHANGE if operation.has_effect else EXPORT,
@@ -425,7 +402,7 @@ class Application:
             with contextlib.suppress(Exception):
                 self.state.log.exception("request_not_recorded", trace=call.trace_id)
 
-    async def _answer(self, call: Call[Any], dispatch: Dispatch, limit_ms: int) -> EncodedResponse:
+    async def _answer(self, call: Call[Any], dispatch: Dispatch, limit_ms: int) -> responses.EncodedResponse:
         try:
             async with asyncio.timeout(limit_ms / 1000) as window:
                 reply = await call.route.handler(call)
@@ -433,9 +410,9 @@ class Application:
             if not window.expired():
                 raise
             if call.route.operation.has_effect and dispatch.sent:
-                raise OutcomeUnknown from None
-            raise Unavailable(f"No answer within {limit_ms} ms", retry_after_ms=1000) from None
-        return encode_response(reply, call.warnings)
+                raise errors.OutcomeUnknown from None
+            raise errors.Unavailable(f"No answer within {limit_ms} ms", retry_after_ms=1000) from None
+        return responses.encode_response(reply, call.warnings)
 
     async def _perform(self, outer: RequestContext, request: InnerRequest) -> tuple[int, bytes]:
         """Serve ``request`` within the request ``outer``, and return status and body. It is counted and logged too.
@@ -449,10 +426,10 @@ class Application:
         context.observes = outer.observes and not operation.has_effect
         dispatch = current_dispatch() or track_dispatch()
 
-        async def answer() -> EncodedResponse:
+        async def answer() -> responses.EncodedResponse:
             await self._check_operation(operation, outer)
             if operation.has_effect and not outer.become_write():
-                raise Busy
+                raise errors.Busy
             context.warnings += query_warnings(operation, request.query)
             call = Call[Any](
                 state,
@@ -506,7 +483,7 @@ class Application:
             return
         counters = self.state.counters
         self.state.request_metrics.observe(context.path, method, status, took_ns, context.code)
-        actor = (context.identity and context.identity.name) or header(context.peer[2], b"x-signet-actor")
+        actor = (context.identity and context.identity.name) or request_parts.header(context.peer[2], b"x-signet-actor")
         self.state.usage.observe(context.route.operation if context.route else None, actor, status, took_ns)
         if status >= 500:
             counters.server_errors += 1
@@ -535,9 +512,9 @@ class Application:
             self._guard_warnings.warning("request_guarded", method=method, reason=reason)
 
 
-def _shutdown_response(context: RequestContext) -> EncodedResponse:
+def _shutdown_response(context: RequestContext) -> responses.EncodedResponse:
     """Return the response to a request that was still in progress when the drain's grace ended."""
     route, dispatch = context.route, context.dispatch
     if route is not None and route.operation.has_effect and dispatch is not None and dispatch.sent:
-        return error_response(OutcomeUnknown())
-    return error_response(Unavailable("The daemon is shutting down"))
+        return responses.error_response(errors.OutcomeUnknown())
+    return responses.error_response(errors.Unavailable("The daemon is shutting down"))

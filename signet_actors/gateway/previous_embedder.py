@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from signet_actors.config.schema import (
-    EMBEDDED_DIMENSIONS,
-    EMBEDDED_MODEL,
-    MINILM_DIMENSIONS,
-    MINILM_MODEL,
-    MULTILINGUAL_DIMENSIONS,
-    MULTILINGUAL_MODEL,
-    EmbeddingConfig,
-)
+from signet_actors.config import schema
 from signet_actors.errors import ConfigError
 from signet_actors.providers.embedding import Embedder
 from signet_actors.providers.remote_embedder import RemoteEmbedder
@@ -57,7 +49,7 @@ class PreviousEmbedder:
         searched_model: str | None,
         spaces: Sequence[Space],
         current: Embedder | None,
-        config: EmbeddingConfig,
+        config: schema.EmbeddingConfig,
         log: FilteringBoundLogger,
     ) -> None:
         """Handle a recall's report that the newest vectors of some memories are in ``spaces``. Returns at once.
@@ -84,7 +76,7 @@ class PreviousEmbedder:
         left, self.embedder = self.embedder, embedder
         await _close(left)
 
-    async def _make(self, spaces: Sequence[Space], current: EmbeddingConfig, log: FilteringBoundLogger) -> None:
+    async def _make(self, spaces: Sequence[Space], current: schema.EmbeddingConfig, log: FilteringBoundLogger) -> None:
         for space in spaces:
             config = previous_config(space, current)
             if config is None:
@@ -109,15 +101,15 @@ async def _close(embedder: Embedder | None) -> None:
         await embedder.close()
 
 
-def previous_config(space: Space, current: EmbeddingConfig) -> EmbeddingConfig | None:
+def previous_config(space: Space, current: schema.EmbeddingConfig) -> schema.EmbeddingConfig | None:
     """Return a configuration that makes vectors of ``space``; None if that would be a guess."""
     model, dimensions = space
-    if space == (EMBEDDED_MODEL, EMBEDDED_DIMENSIONS):
-        return EmbeddingConfig(provider="embedded")
-    if space == (MINILM_MODEL, MINILM_DIMENSIONS):
-        return EmbeddingConfig(provider="minilm")
-    if space == (MULTILINGUAL_MODEL, MULTILINGUAL_DIMENSIONS):
-        return EmbeddingConfig(provider="multilingual")
+    if space == (schema.EMBEDDED_MODEL, schema.EMBEDDED_DIMENSIONS):
+        return schema.EmbeddingConfig(provider="embedded")
+    if space == (schema.MINILM_MODEL, schema.MINILM_DIMENSIONS):
+        return schema.EmbeddingConfig(provider="minilm")
+    if space == (schema.MULTILINGUAL_MODEL, schema.MULTILINGUAL_DIMENSIONS):
+        return schema.EmbeddingConfig(provider="multilingual")
     if current.provider in {"ollama", "openai", "fastembed"}:
         return structs.replace(current, model=model, dimensions=dimensions)
     return None

@@ -22,34 +22,8 @@ import os
 import sys
 import time
 
-from signet_actors.hook.daemon import (
-    CHECKPOINT,
-    PROMPT,
-    START_IT,
-    Address,
-    NoAnswer,
-    find_daemon,
-    headers_of,
-    post,
-    refused_start,
-    status_of_report,
-    workspace_of,
-)
+from signet_actors.hook import daemon, harness_events
 from signet_actors.hook.drain import DRAIN_LIMIT_S, drain, drain_for_daemon
-from signet_actors.hook.harness_events import (
-    HOOKS,
-    NAME_OF_EVENT,
-    Hook,
-    Options,
-    is_first_prompt,
-    is_start_deferred,
-    is_switched_off,
-    limit_of,
-    max_inject_chars,
-    prompt_of,
-    request_of,
-    text_for_agent,
-)
 from signet_actors.hook.injected_text import fitted
 from signet_actors.hook.off_mark import is_in_transcript, switch_request, switches_off, told, transcript_with_mark
 from signet_actors.hook.spool import FINAL_REFUSALS, Spool, SpoolFull
@@ -72,7 +46,7 @@ CONTROLS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
 USAGE = f"""Usage: signet-hook NAME [-H HARNESS] [--project DIR] [--workspace DIR] [--agent NAME] [--json]
 
 Send what a harness reports on standard input (JSON) to the Signet daemon, and print its answer.
-Names: {", ".join(HOOKS)}. Exits with 0 always.
+Names: {", ".join(harness_events.HOOKS)}. Exits with 0 always.
 With --drain instead of a name, sends what is kept in the workspace to its daemon, which runs this every minute.
 SIGNET_NO_HOOKS=1 or SIGNET_BYPASS=1 turns it off.
 """
@@ -81,36 +55,36 @@ SIGNET_NO_HOOKS=1 or SIGNET_BYPASS=1 turns it off.
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the hook and exit with 0, whatever happens. The interpreter's own clean-up would take a millisecond more."""
     try:
-        _run(Options(sys.argv[1:] if arguments is None else arguments), time.monotonic())
+        _run(harness_events.Options(sys.argv[1:] if arguments is None else arguments), time.monotonic())
     finally:
         os._exit(0)
 
 
-def _run(options: Options, started: float) -> None:
+def _run(options: harness_events.Options, started: float) -> None:
     if options.help:
         _write(1, USAGE)
         return
     if options.drain:
         _thread.start_new_thread(_exit_at, (DRAIN_LIMIT_S + EXIT_GRACE_S,))
-        drain_for_daemon(workspace_of(dict(os.environ), options.workspace), dict(os.environ))
+        drain_for_daemon(daemon.workspace_of(dict(os.environ), options.workspace), dict(os.environ))
         return
-    if is_switched_off(os.environ):
+    if harness_events.is_switched_off(os.environ):
         return
-    named = HOOKS.get(options.name)
+    named = harness_events.HOOKS.get(options.name)
     output = _Output()
-    limit_s = limit_of(named, options.harness) if named else DEFAULT_LIMIT_S
+    limit_s = harness_events.limit_of(named, options.harness) if named else DEFAULT_LIMIT_S
     if named is not None:
         output.prepare(named, {}, options)
     _thread.start_new_thread(output.end_at, (limit_s,))
     event = _read_event()
-    hook = named or HOOKS.get(NAME_OF_EVENT.get(str(event.get("hook_event_name")), ""))
+    hook = named or harness_events.HOOKS.get(harness_events.NAME_OF_EVENT.get(str(event.get("hook_event_name")), ""))
     if hook is None:
         return
     output.prepare(hook, event, options)
     try:
         _Call(hook, event, options, started + limit_s - MARGIN_S).run(output)
     except Exception as error:  # noqa: BLE001 - a disk that fails, or a fault of this program
-        output.report(NoAnswer(f"signet-hook failed ({type(error).__name__}: {error})", ""))
+        output.report(daemon.NoAnswer(f"signet-hook failed ({type(error).__name__}: {error})", ""))
 
 
 def _exit_at(limit_s: float) -> None:
@@ -155,25 +129,27 @@ def _parsed(received: bytearray) -> dict[str, Any] | None:
 class _Call:
     """One request to the daemon, and what follows from its answer."""
 
-    def __init__(self, hook: Hook, event: dict[str, Any], options: Options, deadline: float) -> None:
+    def __init__(
+        self, hook: harness_events.Hook, event: dict[str, Any], options: harness_events.Options, deadline: float
+    ) -> None:
         self.hook = hook
         self.deadline = deadline
         self.harness = options.harness
         self.environ = dict(os.environ)
-        self.workspace = workspace_of(self.environ, options.workspace)
+        self.workspace = daemon.workspace_of(self.environ, options.workspace)
         self.spool = Spool(self.workspace)
-        self.address: Address | None = None
-        self.no_address: NoAnswer | None = None
+        self.address: daemon.Address | None = None
+        self.no_address: daemon.NoAnswer | None = None
         try:
-            self.address = find_daemon(self.environ, self.workspace)
-        except NoAnswer as unknown:
+            self.address = daemon.find_daemon(self.environ, self.workspace)
+        except daemon.NoAnswer as unknown:
             self.no_address = unknown
         named = self.address is not None and self.address.named
         self.destination = str(self.address) if named else ""
         """The URL of the daemon that this request is for; empty for the daemon of the workspace."""
-        self.body = request_of(hook, event, options)
+        self.body = harness_events.request_of(hook, event, options)
         self.transcript = str(event.get("transcript_path") or "")
-        self.has_mark = hook.path.endswith(PROMPT) and switches_off(prompt_of(event))
+        self.has_mark = hook.path.endswith(daemon.PROMPT) and switches_off(harness_events.prompt_of(event))
         if self.has_mark:  # and nothing else of what was said
             self.body = switch_request(self.body)
 
@@ -184,17 +160,19 @@ class _Call:
         output.kept = kept is not None
         try:
             if self.address is None:
-                raise self.no_address or NoAnswer("no daemon was found")
+                raise self.no_address or daemon.NoAnswer("no daemon was found")
             address = self.address
             if switch is not None and not self.has_mark:
                 self._deliver(address, switch)
-            headers = headers_of(self.body, self.harness, self.environ, address)
-            answer = post(address, self.hook.path, self.body, headers, self.deadline)
+            headers = daemon.headers_of(self.body, self.harness, self.environ, address)
+            answer = daemon.post(address, self.hook.path, self.body, headers, self.deadline)
             if self.hook.injects and not isinstance(answer.get("inject"), str):
-                raise NoAnswer(f"the program at {address} is not a Signet daemon", "Check SIGNET_DAEMON_URL.")
-            if self.hook.durable and status_of_report(self.hook.path, self.body, answer) >= 500:
-                raise NoAnswer(f"the program at {address} did not say that it has the report", "Check `signet status`.")
-        except NoAnswer as no_answer:
+                raise daemon.NoAnswer(f"the program at {address} is not a Signet daemon", "Check SIGNET_DAEMON_URL.")
+            if self.hook.durable and daemon.status_of_report(self.hook.path, self.body, answer) >= 500:
+                raise daemon.NoAnswer(
+                    f"the program at {address} did not say that it has the report", "Check `signet status`."
+                )
+        except daemon.NoAnswer as no_answer:
             self._report(output, no_answer, kept, switch)
             return
         output.answer(answer)
@@ -202,7 +180,7 @@ class _Call:
             if kept is not None:
                 self.spool.remove(kept)
             if switch is not None and self.has_mark:
-                if status_of_report(self.hook.path, self.body, answer) < 500:
+                if daemon.status_of_report(self.hook.path, self.body, answer) < 500:
                     self.spool.remove(switch)
                 else:
                     self.spool.sync(switch)
@@ -213,23 +191,23 @@ class _Call:
         except OSError:
             return  # the answer is given; what waits is sent by a later hook
 
-    def _report(self, output: _Output, no_answer: NoAnswer, kept: str | None, switch: str | None) -> None:
+    def _report(self, output: _Output, no_answer: daemon.NoAnswer, kept: str | None, switch: str | None) -> None:
         """Print why there is no answer, and note what is to be known of the session when there is one again."""
         is_off = switch is not None
         if not is_off and "sessionKey" in self.body and is_in_transcript(self.body, self.transcript):
             is_off = True
-            switch = self._switch_off(HOOKS["checkpoint"].path, transcript_with_mark(self.body))
+            switch = self._switch_off(harness_events.HOOKS["checkpoint"].path, transcript_with_mark(self.body))
         output.kept = kept is not None and not is_off and no_answer.status not in FINAL_REFUSALS
         output.waiting, output.is_full = self._waiting()
-        is_ours = no_answer.remedy == START_IT and not self.environ.get("SIGNET_DAEMON_URL")
-        refusal = refused_start(self.workspace) if is_ours else ""
+        is_ours = no_answer.remedy == daemon.START_IT and not self.environ.get("SIGNET_DAEMON_URL")
+        refusal = daemon.refused_start(self.workspace) if is_ours else ""
         if refusal:
             fix = "Correct it with `signet config edit`, then start the daemon with `signet start`."
-            no_answer = NoAnswer(f"the daemon could not start: {refusal.rstrip('.')}", fix)
+            no_answer = daemon.NoAnswer(f"the daemon could not start: {refusal.rstrip('.')}", fix)
         if self.has_mark and "sessionKey" in self.body:
             output.tell(told(is_kept=switch is not None))
         elif is_off:
-            no_answer = NoAnswer("the user has switched memory off for this session", "")
+            no_answer = daemon.NoAnswer("the user has switched memory off for this session", "")
         is_told = output.report(no_answer)
         if kept is not None and is_off and is_told:
             self.spool.remove(kept)
@@ -254,20 +232,22 @@ class _Call:
         except OSError:
             return None
 
-    def _deliver(self, address: Address, switch: str) -> None:
+    def _deliver(self, address: daemon.Address, switch: str) -> None:
         """Have the daemon switch memory off for the session, before it hears more of that. Raises NoAnswer."""
         try:
             entry = self.spool.read(switch)
         except FileNotFoundError:  # another process has delivered it
             return
         path, body = entry["path"], entry["body"]
-        answer = post(address, path, body, headers_of(body, self.harness, self.environ, address), self.deadline)
-        if status_of_report(path, body, answer) >= 500:
-            raise NoAnswer(f"the daemon at {address} did not switch memory off", "Check `signet status`.")
+        answer = daemon.post(
+            address, path, body, daemon.headers_of(body, self.harness, self.environ, address), self.deadline
+        )
+        if daemon.status_of_report(path, body, answer) >= 500:
+            raise daemon.NoAnswer(f"the daemon at {address} did not switch memory off", "Check `signet status`.")
         if entry["destination"] == self.destination:
             self.spool.remove(switch)
 
-    def _drain(self, address: Address) -> None:
+    def _drain(self, address: daemon.Address) -> None:
         """Send what is due, in a process of its own: the harness waits for this one."""
         if os.fork():
             return
@@ -280,8 +260,8 @@ class _Call:
     def _keep(self) -> str | None:
         """Store the request, with a key of its own, until the daemon has it; return its name, None if it cannot be."""
         self.body.setdefault("idempotencyKey", f"hook-{os.urandom(16).hex()}")
-        is_checkpoint = self.hook.path.endswith(CHECKPOINT)
-        if self.hook.path.endswith((CHECKPOINT, "/session-end", "/compaction-complete")):
+        is_checkpoint = self.hook.path.endswith(daemon.CHECKPOINT)
+        if self.hook.path.endswith((daemon.CHECKPOINT, "/session-end", "/compaction-complete")):
             now = time.time()
             self.body["capturedAt"] = (
                 f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now * 1000) % 1000:03}Z"
@@ -312,7 +292,7 @@ class _Output:
 
     def __init__(self) -> None:
         self._once = _thread.allocate_lock()
-        self._hook: Hook | None = None
+        self._hook: harness_events.Hook | None = None
         self._event_name = self._harness = ""
         self._is_deferred = False
         self._event: dict[str, Any] = {}
@@ -322,29 +302,29 @@ class _Output:
         self.waiting = 0
         self.is_full = False
 
-    def prepare(self, hook: Hook, event: dict[str, Any], options: Options) -> None:
+    def prepare(self, hook: harness_events.Hook, event: dict[str, Any], options: harness_events.Options) -> None:
         """Note for whom the output is. A harness that names its event reads JSON, any other caller plain text."""
         self._hook = hook
         self._harness = options.harness
-        self._max_chars = max_inject_chars(options.harness)
+        self._max_chars = harness_events.max_inject_chars(options.harness)
         self._as_json = options.as_json
         name = event.get("hook_event_name")
         self._event_name = name if isinstance(name, str) else ""
-        self._is_deferred = hook.injects and is_start_deferred(event, options.harness)
+        self._is_deferred = hook.injects and harness_events.is_start_deferred(event, options.harness)
         self._event = event
 
     def end_at(self, limit_s: float) -> None:
         """End the process at the limit, with the line for a daemon that does not answer. Runs in its own thread."""
         time.sleep(limit_s)
         try:
-            self.report(NoAnswer("it did not answer in time", "Check it with `signet status`."))
+            self.report(daemon.NoAnswer("it did not answer in time", "Check it with `signet status`."))
             time.sleep(EXIT_GRACE_S)  # the other thread may be writing
         finally:
             os._exit(0)
 
     def answer(self, answer: dict[str, Any]) -> None:
         assert self._hook is not None
-        text = text_for_agent(self._hook, answer, self._harness)
+        text = harness_events.text_for_agent(self._hook, answer, self._harness)
         if self._as_json or self._hook.answers:
             self._print(json.dumps(answer, ensure_ascii=False) + "\n")
         elif text:
@@ -352,7 +332,7 @@ class _Output:
         else:
             self._print("")  # so that nothing else is said later
 
-    def report(self, why: NoAnswer) -> bool:
+    def report(self, why: daemon.NoAnswer) -> bool:
         """Print why there is no answer, at the start of a session and to a caller that reads the answer.
 
         Other hooks print nothing: a harness would take the text for an answer to the prompt. Returns False if the
@@ -364,7 +344,7 @@ class _Output:
         if hook.answers:
             failure = {"error": f"{why}. {why.remedy}".rstrip(), "spooled": self.kept}
             return self._print(json.dumps(failure, ensure_ascii=False) + "\n")
-        if hook.path.endswith("/session-start") or (self._is_deferred and is_first_prompt(self._event)):
+        if hook.path.endswith("/session-start") or (self._is_deferred and harness_events.is_first_prompt(self._event)):
             line = f"Signet: no memory in this session, because {why}. {why.remedy}".rstrip()
             if self.waiting:
                 line += f" {self.waiting} {'report waits' if self.waiting == 1 else 'reports wait'} for it"

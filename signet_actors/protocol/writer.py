@@ -18,25 +18,11 @@ from msgspec import UNSET, UnsetType
 from signet_actors.errors import ErrorCode
 from signet_actors.operations.status import WriterReport
 from signet_actors.operations.structured import Structured
+from signet_actors.protocol import pipeline
 from signet_actors.protocol.backups import AdvanceBackup
 from signet_actors.protocol.leases import AdvanceHighWaterMark, CompleteJob, FailJob, LeaseJobs, ReapLeases, RenewLease
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import KeyedRequest, Message, Principal, Request, replies_to
-from signet_actors.protocol.pipeline import (
-    ApplyProposals,
-    ApproveProposal,
-    ReconcileJobs,
-    RecordUsage,
-    RejectProposal,
-    ReleaseJobs,
-    RequeueJobs,
-    ReserveCalls,
-    SecondVectorCommand,
-    SettleAttributes,
-    StoreHints,
-    StoreVector,
-    WatchJobs,
-)
 from signet_actors.protocol.session_summaries import SummaryCommand
 from signet_actors.protocol.sessions import RecordSessions, SetBypass
 from signet_actors.protocol.transcripts import TranscriptCommand
@@ -416,19 +402,19 @@ TransactionCommand = (
     | RenewLease
     | CompleteJob
     | FailJob
-    | ReleaseJobs
+    | pipeline.ReleaseJobs
     | ReapLeases
-    | RequeueJobs
-    | ReconcileJobs
-    | SettleAttributes
-    | ApplyProposals
-    | StoreHints
-    | StoreVector
-    | SecondVectorCommand
-    | ApproveProposal
-    | RejectProposal
-    | ReserveCalls
-    | RecordUsage
+    | pipeline.RequeueJobs
+    | pipeline.ReconcileJobs
+    | pipeline.SettleAttributes
+    | pipeline.ApplyProposals
+    | pipeline.StoreHints
+    | pipeline.StoreVector
+    | pipeline.SecondVectorCommand
+    | pipeline.ApproveProposal
+    | pipeline.RejectProposal
+    | pipeline.ReserveCalls
+    | pipeline.RecordUsage
     | AdvanceHighWaterMark
     | RecordSessions
     | SetBypass
@@ -436,7 +422,7 @@ TransactionCommand = (
     | SummaryCommand
 )
 """The commands that run in a transaction."""
-WriterCommand = TransactionCommand | TouchMemories | WatchJobs | GetWriterStatus | AdvanceBackup | ReportDamage
+WriterCommand = TransactionCommand | TouchMemories | pipeline.WatchJobs | GetWriterStatus | AdvanceBackup | ReportDamage
 if TYPE_CHECKING:
     WriterReply = Message
 else:

@@ -20,38 +20,12 @@ from signet_actors.features.facets.api import CountFacets
 from signet_actors.features.handlers import handlers
 from signet_actors.features.projection.api import FindProjection
 from signet_actors.features.session_summaries.api import FindDated
+from signet_actors.protocol import searcher as messages
+from signet_actors.protocol import transcripts as transcript_messages
 from signet_actors.protocol.embeddings import ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus
-from signet_actors.protocol.searcher import (
-    ExportMemories,
-    FindByPrefix,
-    FindCandidates,
-    FindForgetCandidates,
-    FindSimilar,
-    GetCommonWords,
-    GetHistory,
-    GetJob,
-    GetMemory,
-    GetStoreStats,
-    LegacySearch,
-    ListAuthors,
-    ListMemories,
-    ListTimeline,
-    Recall,
-    ResolveIds,
-    SearcherQuery,
-    SearcherReply,
-)
 from signet_actors.protocol.sessions import FindSessionStart, FindWordings, GetSession
-from signet_actors.protocol.transcripts import (
-    ExpandSessions,
-    FindSaying,
-    GetTranscript,
-    ListPastSessions,
-    ListSpans,
-    SearchSessions,
-)
 from signet_actors.protocol.writer import ReportDamage, WriterReply
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.blocking import BlockingRef
@@ -79,15 +53,8 @@ from signet_actors.searcher.reader import BETWEEN_QUERIES, Reader
 from signet_actors.searcher.recall import common_words, probe
 from signet_actors.searcher.turns import with_turns
 from signet_actors.searcher.within import recall_within
+from signet_actors.store import errors as store_errors
 from signet_actors.store.engine import Preempted, Snapshot, SnapshotEnded
-from signet_actors.store.errors import (
-    BROKEN_DISK,
-    DAMAGED,
-    REMEDY,
-    LockTimeout,
-    StoreError,
-    is_index_damage,
-)
 from signet_actors.store.rows import StoredValueInvalid
 from signet_actors.store.sqlite.reader import read_engine
 
@@ -107,7 +74,10 @@ _DAMAGE_PAUSE_S = 5.0
 _REPORT_MS = 1000
 _REPORT_AGAIN_S = 5.0
 _DAMAGED = Failure(
-    ErrorCode.UNAVAILABLE, f"the part of the database that this request reads is damaged; {REMEDY}", None, 60_000
+    ErrorCode.UNAVAILABLE,
+    f"the part of the database that this request reads is damaged; {store_errors.REMEDY}",
+    None,
+    60_000,
 )
 _INDEX_DAMAGED = Failure(
     ErrorCode.UNAVAILABLE, "an index of the database is damaged; `signet doctor --repair` rebuilds it", None, 60_000
@@ -117,42 +87,42 @@ _UNREADABLE_ROW = (UnicodeDecodeError, StoredValueInvalid)
 
 HANDLERS: Final[dict[type, Any]] = {
     **handlers("reads"),
-    FindByPrefix: memories.find_by_prefix,
-    ResolveIds: memories.resolve_ids,
-    GetMemory: memories.get_memory,
-    GetHistory: memories.get_history,
-    GetJob: memories.get_job,
-    LegacySearch: memories.legacy_search,
-    ListAuthors: memories.list_authors,
+    messages.FindByPrefix: memories.find_by_prefix,
+    messages.ResolveIds: memories.resolve_ids,
+    messages.GetMemory: memories.get_memory,
+    messages.GetHistory: memories.get_history,
+    messages.GetJob: memories.get_job,
+    messages.LegacySearch: memories.legacy_search,
+    messages.ListAuthors: memories.list_authors,
     GetEmbeddingHealth: embeddings.health,
-    FindForgetCandidates: forget.candidates,
+    messages.FindForgetCandidates: forget.candidates,
     GetSession: sessions.get_session,
     FindWordings: sessions.wordings,
     GetPipelineStatus: pipeline.status,
-    GetTranscript: transcripts.get,
-    SearchSessions: transcripts.search,
-    ExpandSessions: transcripts.expand,
-    ListPastSessions: transcripts.past,
+    transcript_messages.GetTranscript: transcripts.get,
+    transcript_messages.SearchSessions: transcripts.search,
+    transcript_messages.ExpandSessions: transcripts.expand,
+    transcript_messages.ListPastSessions: transcripts.past,
 }
 WITH_READER: Final[dict[type, Any]] = {
     FindDated: sessions.dated_summaries,
-    FindSaying: transcripts.saying,
-    ListTimeline: timeline.timeline,
-    GetCommonWords: common_words,
-    ListMemories: memories.list_memories,
+    transcript_messages.FindSaying: transcripts.saying,
+    messages.ListTimeline: timeline.timeline,
+    messages.GetCommonWords: common_words,
+    messages.ListMemories: memories.list_memories,
     CompareVectors: duplicates.compare,
     CountFacets: facets.facets,
     FindProjection: projection.find,
-    FindSimilar: embeddings.find_similar,
+    messages.FindSimilar: embeddings.find_similar,
     FindRecovery: sessions.recovery,
     FindSessionStart: sessions.session_start,
-    ListSpans: transcripts.spans,
+    transcript_messages.ListSpans: transcripts.spans,
 }
 """The functions that use the caches of the process."""
-MAILBOX: Final[Any] = Union[SearcherQuery, *HANDLERS, *WITH_READER]
+MAILBOX: Final[Any] = Union[messages.SearcherQuery, *HANDLERS, *WITH_READER]
 """What a searcher is sent."""
 
-ReplyWithFrames = tuple[SearcherReply, list[bytes]]
+ReplyWithFrames = tuple[messages.SearcherReply, list[bytes]]
 
 
 class Searcher:
@@ -187,13 +157,13 @@ class Searcher:
         try:
             try:
                 self._open()
-            except DAMAGED:
+            except store_errors.DAMAGED:
                 if self.reader is not None:
                     self.reader.drop_cached_pages()  # read the file again, not pages that a failing disk may have left
                 self._open()
-        except DAMAGED as error:
+        except store_errors.DAMAGED as error:
             self._serve_damaged(error)
-        except (StoreError, OSError) as error:
+        except (store_errors.StoreError, OSError) as error:
             raise ActorExit(ExitCode.IO_ERROR, f"cannot read {self.workspace.database}: {error}") from error
 
     def _open(self) -> None:
@@ -237,7 +207,7 @@ class Searcher:
                 self.loop.snapshot_ended()
                 self.loop.heartbeat()
                 continue
-            except (ActorExit, StoreError, SignetError, OSError):
+            except (ActorExit, store_errors.StoreError, SignetError, OSError):
                 raise
             except Exception:
                 self.log.exception("self_check_failed", remedy="signet doctor --deep")
@@ -250,23 +220,23 @@ class Searcher:
             if self.reader is None:
                 raise error
             self.reader.check_schema()
-        except StoreError as unreadable:
+        except store_errors.StoreError as unreadable:
             path = self.workspace.database
             raise ActorExit(
-                ExitCode.CONFIG, f"{path} is damaged and cannot be read ({unreadable}); {REMEDY}"
+                ExitCode.CONFIG, f"{path} is damaged and cannot be read ({unreadable}); {store_errors.REMEDY}"
             ) from unreadable
         self.reader.read_timeout_ms = self.config.searcher.read_timeout_ms
         self._note_damage(error)
 
     def _note_damage(self, error: Exception) -> None:
         """Note the damage for the heartbeat; the next tick reports it to the writer, which then stops writing."""
-        if is_index_damage(error):
+        if store_errors.is_index_damage(error):
             if not self._index_damaged:
                 self.log.error("index_damaged", found=str(error), remedy="signet doctor --repair")
             self._index_damaged = True
         elif self._damage is None:
             self._damage = str(error)
-            self.log.error("database_damaged", found=self._damage, remedy=REMEDY)
+            self.log.error("database_damaged", found=self._damage, remedy=store_errors.REMEDY)
 
     def _note_damaged_row(self) -> None:
         """Note a row that cannot be read; call this while the exception is handled."""
@@ -280,7 +250,7 @@ class Searcher:
             answer = self._writer.ask(ReportDamage(damage), timeout_ms=_REPORT_MS)
             self._reported = not isinstance(answer, Failure)
 
-    def handle(self, batch: list[Incoming[SearcherQuery]]) -> None:
+    def handle(self, batch: list[Incoming[messages.SearcherQuery]]) -> None:
         """Reply to each query with its result or a failure. Raises ActorExit if the disk cannot be read."""
         try:
             for incoming in batch:
@@ -315,13 +285,13 @@ class Searcher:
             return 0.0
         except ActorExit:
             raise
-        except (SignetError, LockTimeout) as error:
+        except (SignetError, store_errors.LockTimeout) as error:
             self.log.warning("index_build_delayed", error=str(error))
             return 1.0
-        except DAMAGED as error:
+        except store_errors.DAMAGED as error:
             self._note_damage(error)
             return 0.0 if self._damage is not None else _DAMAGE_PAUSE_S
-        except BROKEN_DISK as error:
+        except store_errors.BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"the store could not be read: {error}") from error
         except _UNREADABLE_ROW:
             self._note_damaged_row()
@@ -364,12 +334,12 @@ class Searcher:
         assert self.reader is not None, "the searcher was not started"
         return self.reader
 
-    def _run_preemptible(self, incoming: Incoming[SearcherQuery]) -> ReplyWithFrames:
+    def _run_preemptible(self, incoming: Incoming[messages.SearcherQuery]) -> ReplyWithFrames:
         """Run a query; let waiting queries preempt a query of the pipeline.
 
         A preempted query starts over. It can be preempted only once, so that it always finishes.
         """
-        if isinstance(incoming.body, FindCandidates):
+        if isinstance(incoming.body, messages.FindCandidates):
             try:
                 return self._run_query(incoming, self.loop.has_pending_query)
             except Preempted:
@@ -382,7 +352,7 @@ class Searcher:
         return self._run_query(incoming)
 
     def _run_query(
-        self, incoming: Incoming[SearcherQuery], is_preempted: Callable[[], bool] | None = None
+        self, incoming: Incoming[messages.SearcherQuery], is_preempted: Callable[[], bool] | None = None
     ) -> ReplyWithFrames:
         """Return the result or a failure. Raises ActorExit if the process must end, Preempted if ``is_preempted``."""
         try:
@@ -392,24 +362,24 @@ class Searcher:
                 self._snapshots_ended += 1
                 self.loop.snapshot_ended()
                 answer = self._in_snapshot(incoming)
-            except DAMAGED:
+            except store_errors.DAMAGED:
                 self._reader.drop_cached_pages()
                 answer = self._in_snapshot(incoming)
         except (ActorExit, Preempted):
             raise
         except SignetError as error:
             failure = Failure(error.code, error.detail, error.field, error.retry_after_ms)
-        except LockTimeout:
+        except store_errors.LockTimeout:
             failure = Failure(ErrorCode.UNAVAILABLE, "the database is locked by another program", None, 1000)
         except _UNREADABLE_ROW:
             self.log.exception("stored_text_damaged", remedy="signet doctor --deep", trace=incoming.header.trace_id)
             self._row_damaged = True
             detail = "a stored text is damaged; run `signet doctor --deep` to find it"
             failure = Failure(ErrorCode.UNAVAILABLE, detail, None, 60_000)
-        except DAMAGED as error:
+        except store_errors.DAMAGED as error:
             self._note_damage(error)
-            failure = _INDEX_DAMAGED if is_index_damage(error) else _DAMAGED
-        except BROKEN_DISK as error:
+            failure = _INDEX_DAMAGED if store_errors.is_index_damage(error) else _DAMAGED
+        except store_errors.BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"the store could not be read: {error}") from error
         except Exception:
             # A bug in one query must not end the process.
@@ -422,26 +392,26 @@ class Searcher:
         return failure, []
 
     def _in_snapshot(
-        self, incoming: Incoming[SearcherQuery], is_preempted: Callable[[], bool] | None = None
+        self, incoming: Incoming[messages.SearcherQuery], is_preempted: Callable[[], bool] | None = None
     ) -> ReplyWithFrames:
         with self._reader.open_snapshot(deadline_ns=incoming.header.deadline_ns, is_preempted=is_preempted) as snapshot:
             return self._dispatch(snapshot, incoming)
 
-    def _dispatch(self, snapshot: Snapshot, incoming: Incoming[SearcherQuery]) -> ReplyWithFrames:
+    def _dispatch(self, snapshot: Snapshot, incoming: Incoming[messages.SearcherQuery]) -> ReplyWithFrames:
         reader = self._reader
         query = incoming.body
-        if isinstance(query, Recall):
+        if isinstance(query, messages.Recall):
             found = recall_within(reader, snapshot, query, incoming.frames)
             found = with_corrections(reader, snapshot, query, found)
             found = with_turns(reader, snapshot, query, found)
             return with_newer_than_turns(reader, snapshot, query, found), []
-        if isinstance(query, FindCandidates):
+        if isinstance(query, messages.FindCandidates):
             return candidates.find(reader, snapshot, query, incoming.frames), []
-        if isinstance(query, GetStoreStats):
+        if isinstance(query, messages.GetStoreStats):
             return stats.store_stats(reader, snapshot), []
         if isinstance(query, ExportEmbeddings):
             return embeddings.export(snapshot, query)
-        if isinstance(query, ExportMemories):
+        if isinstance(query, messages.ExportMemories):
             return import_export.export(snapshot, query)
         with_reader = WITH_READER.get(type(query))
         if with_reader is not None:

@@ -15,16 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from signet_actors.cli.harnesses.json_text import (
-    appended,
-    inserted,
-    member,
-    object_of,
-    parts,
-    removed,
-    root_of,
-    without_empty,
-)
+from signet_actors.cli.harnesses import json_text
 from signet_actors.cli.harnesses.server_entry import is_our_server
 from signet_actors.cli.harnesses.settings_file import Part
 from signet_actors.config.workspace import Workspace
@@ -67,7 +58,7 @@ class AgentWorkspaces(Part):
     """Those that ``connect`` has set, by name. Without our MCP server in the file they are its owner's."""
 
     def installed(self, text: str | None) -> dict[str, Any]:
-        server: Any = object_of(text, comments=True)
+        server: Any = json_text.object_of(text, comments=True)
         for key in ("mcp", "servers", "signet"):
             server = server.get(key) if isinstance(server, dict) else None
         if not is_our_server(server):
@@ -79,9 +70,9 @@ class AgentWorkspaces(Part):
         for agent in _agents(text):
             if agent.name in wanted and agent.workspace is None:
                 if agent.place == _DEFAULTS:
-                    text = inserted(text, _DEFAULTS, KEY, wanted[agent.name])
+                    text = json_text.inserted(text, _DEFAULTS, KEY, wanted[agent.name])
                 else:
-                    text = appended(text, _value_at(text, agent.place), wanted[agent.name], KEY)
+                    text = json_text.appended(text, _value_at(text, agent.place), wanted[agent.name], KEY)
         return text
 
     def stripped(self, text: str, former: str | None = None) -> str:
@@ -91,18 +82,18 @@ class AgentWorkspaces(Part):
             if before.get(name) == workspace:
                 continue
             settings = _value_at(text, agent.place)
-            text = removed(text, settings, [part.key for part in parts(text, settings)].index(KEY))
+            text = json_text.removed(text, settings, [part.key for part in json_text.parts(text, settings)].index(KEY))
             if agent.place == _DEFAULTS:
-                text = without_empty(text, _DEFAULTS, former)
+                text = json_text.without_empty(text, _DEFAULTS, former)
         return text
 
     def is_blank(self, text: str) -> bool:
-        return not object_of(text, comments=True)
+        return not json_text.object_of(text, comments=True)
 
 
 def _agents(text: str | None) -> Iterator[_Agent]:
     """Yield the agents, as far as the file has the form that OpenClaw reads."""
-    agents = object_of(text, comments=True).get("agents", {})
+    agents = json_text.object_of(text, comments=True).get("agents", {})
     if not isinstance(agents, dict):
         return
     listed, entries = agents.get("list"), agents.get("entries")
@@ -126,9 +117,9 @@ def _is_ours(agent: _Agent) -> bool:
 
 def _value_at(text: str, place: tuple[str | int, ...]) -> int:
     """Return where the value begins to which these keys and indexes lead."""
-    at = root_of(text)
+    at = json_text.root_of(text)
     for step in place:
-        found = parts(text, at)[step] if isinstance(step, int) else member(text, at, step)
+        found = json_text.parts(text, at)[step] if isinstance(step, int) else json_text.member(text, at, step)
         assert found is not None, "the document has it"
         at = found.value
     return at

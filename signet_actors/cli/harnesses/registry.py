@@ -22,17 +22,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
+from signet_actors.cli.harnesses import hook_settings
 from signet_actors.cli.harnesses.agent_workspaces import AgentWorkspaces, kept
-from signet_actors.cli.harnesses.hook_settings import (
-    HookGroups,
-    PluginFile,
-    handlers,
-    is_of_other_signet,
-    is_our_plugin,
-    program_words,
-    start_words,
-    started_words,
-)
 from signet_actors.cli.harnesses.json_text import object_of
 from signet_actors.cli.harnesses.server_entry import NAME, ServerEntry, TomlServer, is_our_server, server_words
 from signet_actors.cli.harnesses.settings_file import Change, ManagedFile, Part, SettingsFile
@@ -167,7 +158,7 @@ class Harness:
     def installed_programs(self, environ: Mapping[str, str]) -> list[str]:
         """Return the programs that our entries start: hooks, server, last their Python. Raises ConfigError."""
         commands = self._installed_commands(environ)
-        return list(dict.fromkeys(words[0] for words in (*map(program_words, commands), *commands)))
+        return list(dict.fromkeys(words[0] for words in (*map(hook_settings.program_words, commands), *commands)))
 
     def installed_workspaces(self, environ: Mapping[str, str]) -> list[str]:
         """Return the workspaces that our entries name. Raises ConfigError if a file is not valid."""
@@ -176,7 +167,7 @@ class Harness:
 
     def _installed_commands(self, environ: Mapping[str, str]) -> list[list[str]]:
         entry, hooks = self.installed_server(environ), self.installed_hooks(environ).values()
-        return [*map(started_words, hooks), *([server_words(entry)] if is_our_server(entry) else [])]
+        return [*map(hook_settings.started_words, hooks), *([server_words(entry)] if is_our_server(entry) else [])]
 
     def environ_of(self, settings: str, environ: Mapping[str, str]) -> Mapping[str, str]:
         """Return the environment in which the harness has its settings in this file, where it was connected."""
@@ -222,7 +213,7 @@ class Harness:
         return tuple(map(int, numbers)) if all(number.isdigit() for number in numbers) else ()
 
     def _group(self, event: Event, command: list[str]) -> dict[str, Any]:
-        words = [*start_words(command[0]), event.hook, "-H", self.name, *command[1:]]
+        words = [*hook_settings.start_words(command[0]), event.hook, "-H", self.name, *command[1:]]
         if self.flat:
             return {"command": shlex.join(words)}
         handler: dict[str, Any] = {"type": "command", "command": words[0], "args": words[1:]}
@@ -271,9 +262,9 @@ class Harness:
         for file in self._files(environ):
             with file.refusing():
                 for part in file.parts:
-                    if isinstance(part, PluginFile):
+                    if isinstance(part, hook_settings.PluginFile):
                         found |= part.installed(file.file.read())
-                    elif isinstance(part, HookGroups):
+                    elif isinstance(part, hook_settings.HookGroups):
                         entries = part.installed(file.file.read())
                         found |= {event: part.handler_of(entry) for event, entry in entries.items()}
         return found
@@ -308,13 +299,13 @@ class Harness:
                 notes.append(f"{self.title} runs no hooks: disableAllHooks is true in {self.settings(environ).path}.")
             if self is CODEX and _codex_hooks_off(self.servers_file(environ).read()):
                 notes.append("Codex runs no hooks: [features] hooks is false in config.toml.")
-            if any(is_of_other_signet(handler) for _, handler in handlers(document)):
+            if any(hook_settings.is_of_other_signet(handler) for _, handler in hook_settings.handlers(document)):
                 notes.append("Hooks of another Signet (`signet hook …`) are in the file, too; remove them.")
         switches = self._document(environ).get("hooksConfig") if self is GEMINI else None
         if isinstance(switches, dict) and switches.get("enabled") is False:
             notes.append(f"Gemini CLI runs no hooks: hooksConfig.enabled is false in {self.settings(environ).path}.")
         plugin = self.settings(environ)
-        if self.plugin and (plugin.read() or "").strip() and not is_our_plugin(plugin.read() or ""):
+        if self.plugin and (plugin.read() or "").strip() and not hook_settings.is_our_plugin(plugin.read() or ""):
             notes.append(f"{plugin.path} is a plugin that `signet connect` did not make; it stays, and no hook runs.")
         entry = self.installed_server(environ)
         if entry is not None and not is_our_server(entry):
@@ -337,12 +328,12 @@ class Harness:
     def _document(self, environ: Mapping[str, str]) -> dict[str, Any]:
         (file,) = (file for file in self._files(environ) if file.file.path == self.settings(environ).path)
         with file.refusing():
-            return HookGroups(comments=self.comments).document(file.file.read())
+            return hook_settings.HookGroups(comments=self.comments).document(file.file.read())
 
     def _hooks_part(self) -> Part:
         if self.plugin:
-            return PluginFile()
-        return HookGroups(comments=self.comments, flat=self.flat)
+            return hook_settings.PluginFile()
+        return hook_settings.HookGroups(comments=self.comments, flat=self.flat)
 
     def _files(self, environ: Mapping[str, str]) -> list[ManagedFile]:
         found: list[tuple[SettingsFile, Part]] = []

@@ -16,18 +16,8 @@ import re
 import tomllib
 from typing import Any, Final
 
+from signet_actors.cli.harnesses import json_text
 from signet_actors.cli.harnesses.hook_settings import program_words
-from signet_actors.cli.harnesses.json_text import (
-    InvalidText,
-    inserted,
-    line_of,
-    object_of,
-    parts,
-    removed,
-    root_of,
-    value_of,
-    without_empty,
-)
 from signet_actors.cli.harnesses.settings_file import Part
 
 NAME: Final = "signet"
@@ -66,14 +56,16 @@ class ServerEntry(Part):
 
     def found(self, text: str | None) -> Any:
         """Return the entry named ``signet``, ours or not; None if there is none. Raises InvalidText."""
-        document = object_of(text, comments=self._comments)
+        document = json_text.object_of(text, comments=self._comments)
         for key in self._path(document):
             if key not in document:
                 return None
             inner = document[key]
             if not isinstance(inner, dict):
                 assert text is not None, "it has something in it"
-                raise InvalidText(line_of(text, max(0, text.find(f'"{key}"'))), f'"{key}" is not an object in braces')
+                raise json_text.InvalidText(
+                    json_text.line_of(text, max(0, text.find(f'"{key}"'))), f'"{key}" is not an object in braces'
+                )
             document = inner
         return document.get(NAME)
 
@@ -89,20 +81,20 @@ class ServerEntry(Part):
             return text
         else:
             text = self.stripped(text)
-        return inserted(text, self._path(object_of(text, comments=self._comments)), NAME, wanted)
+        return json_text.inserted(text, self._path(json_text.object_of(text, comments=self._comments)), NAME, wanted)
 
     def stripped(self, text: str, former: str | None = None) -> str:
         if not self.installed(text):
             return text
-        keys = self._path(object_of(text, comments=self._comments))
-        servers = root_of(text)
+        keys = self._path(json_text.object_of(text, comments=self._comments))
+        servers = json_text.root_of(text)
         for key in keys:
-            servers = value_of(text, servers, key)
-        names = [part.key for part in parts(text, servers)]
-        return without_empty(removed(text, servers, names.index(NAME)), keys, former)
+            servers = json_text.value_of(text, servers, key)
+        names = [part.key for part in json_text.parts(text, servers)]
+        return json_text.without_empty(json_text.removed(text, servers, names.index(NAME)), keys, former)
 
     def is_blank(self, text: str) -> bool:
-        return not object_of(text, comments=self._comments)
+        return not json_text.object_of(text, comments=self._comments)
 
     def _path(self, document: dict[str, Any]) -> tuple[str, ...]:
         inner: Any = document
@@ -149,7 +141,7 @@ class TomlServer(Part):
         servers = _document(before).get(SERVERS, {})
         expected = {**_document(before), SERVERS: {**(servers if isinstance(servers, dict) else {}), NAME: wanted}}
         if _document(after, of_ours=True) != expected:
-            raise InvalidText(before.count("\n") + 1, f"a table {_HEADER} cannot be added at its end")
+            raise json_text.InvalidText(before.count("\n") + 1, f"a table {_HEADER} cannot be added at its end")
         return after
 
     def stripped(self, text: str, former: str | None = None) -> str:
@@ -164,11 +156,11 @@ class TomlServer(Part):
             if not below.strip() and former and not former.endswith("\n"):
                 above = above.removesuffix("\n").removesuffix("\r")
             after = above + below
-            with contextlib.suppress(InvalidText):
+            with contextlib.suppress(json_text.InvalidText):
                 found = _document(after)
                 if {SERVERS: {}, **found} == expected:
                     return after
-        raise InvalidText(1, f"the table {_HEADER} cannot be told from the rest; remove it by hand")
+        raise json_text.InvalidText(1, f"the table {_HEADER} cannot be told from the rest; remove it by hand")
 
 
 def _document(text: str | None, *, of_ours: bool = False) -> dict[str, Any]:
@@ -176,9 +168,9 @@ def _document(text: str | None, *, of_ours: bool = False) -> dict[str, Any]:
         return tomllib.loads((text or "").replace("\r\n", "\n"))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         if of_ours:
-            raise InvalidText(1, f"a table {_HEADER} cannot be added at its end ({error})") from None
+            raise json_text.InvalidText(1, f"a table {_HEADER} cannot be added at its end ({error})") from None
         line = _LINE_OF_ERROR.search(str(error))
-        raise InvalidText(int(line[1]) if line else 1, f"not valid TOML ({error})", is_json=False) from None
+        raise json_text.InvalidText(int(line[1]) if line else 1, f"not valid TOML ({error})", is_json=False) from None
 
 
 def _around_table(lines: list[str], begin: int) -> tuple[str, str]:

@@ -10,18 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from signet_actors.cli.importers.source import (
-    Findings,
-    Line,
-    NotThisFormat,
-    is_database,
-    line,
-    listed,
-    rows_of,
-    tag_of,
-    tags_of,
-    uuid_of,
-)
+from signet_actors.cli.importers import source
 from signet_actors.cli.presentation import print_message
 
 READABLE = (None, "global", "private")
@@ -40,16 +29,20 @@ TEXTS = {
 """Columns that are copied, and the member of a line that each becomes."""
 
 
-def memories(path: Path, findings: Findings) -> Iterator[Line]:
+def memories(path: Path, findings: source.Findings) -> Iterator[source.Line]:
     """Yield the live memories of the database; raise NotThisFormat if it is not one of the reference daemon."""
-    if not is_database(path):
-        raise NotThisFormat(f"{path} is not a database; give the file memories.db of the reference daemon's workspace")
-    tables = rows_of(path, ("memories", "entities", "memory_tags"))
+    if not source.is_database(path):
+        raise source.NotThisFormat(
+            f"{path} is not a database; give the file memories.db of the reference daemon's workspace"
+        )
+    tables = source.rows_of(path, ("memories", "entities", "memory_tags"))
     found = tables.get("memories")
     if found is None or (found and not {"id", "content", "importance"} <= found[0].keys()):
-        raise NotThisFormat(f"{path} is a database, but not one of the reference daemon: it has no table of memories")
+        raise source.NotThisFormat(
+            f"{path} is a database, but not one of the reference daemon: it has no table of memories"
+        )
     if "memory_tags" in tables:
-        raise NotThisFormat(f"{path} belongs to this daemon, not to the reference daemon: use `signet restore`")
+        raise source.NotThisFormat(f"{path} belongs to this daemon, not to the reference daemon: use `signet restore`")
     archived = 0
     for row in found:
         if row.get("is_deleted") or not str(row.get("content") or "").strip():
@@ -60,7 +53,7 @@ def memories(path: Path, findings: Findings) -> Iterator[Line]:
         elif visibility in READABLE:
             yield _line(row, findings)
         else:
-            raise NotThisFormat(
+            raise source.NotThisFormat(
                 f"{path}: the memory {row.get('id')} has the unknown visibility {visibility!r};"
                 f" known are {', '.join(filter(None, READABLE))} and {ARCHIVED}"
             )
@@ -68,17 +61,17 @@ def memories(path: Path, findings: Findings) -> Iterator[Line]:
         print_message(f"Left out: {archived} archived memories, which belonged to removed agents.")
 
 
-def _line(row: dict[str, Any], findings: Findings) -> Line:
+def _line(row: dict[str, Any], findings: source.Findings) -> source.Line:
     place = f"the memory {row.get('id')}"
     importance = row.get("importance")
     known = isinstance(importance, int | float) and 0 <= importance <= 1
     given = {member: row[column] for column, member in TEXTS.items() if isinstance(row.get(column), str)}
-    return line(
+    return source.line(
         str(row["content"]),
         **given,
-        id=uuid_of(row.get("id")),
+        id=source.uuid_of(row.get("id")),
         type=row.get("type"),
-        tags=tags_of(listed(row.get("tags")), [tag_of(row.get("why") or "")]),
+        tags=source.tags_of(source.listed(row.get("tags")), [source.tag_of(row.get("why") or "")]),
         importance=importance if known else None,
         pinned=True if row.get("pinned") else None,
         visibility=row.get("visibility"),

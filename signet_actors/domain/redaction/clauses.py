@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
+from signet_actors.domain.redaction import values as forms
 from signet_actors.domain.redaction.generated import is_generated, whole_end
 from signet_actors.domain.redaction.named_values import ends_there, secret_end
 from signet_actors.domain.redaction.secret_names import (
@@ -20,16 +21,6 @@ from signet_actors.domain.redaction.secret_names import (
     is_password_name,
     matches_at,
     secret_names,
-)
-from signet_actors.domain.redaction.values import (
-    SecretSpan,
-    has_digit,
-    is_dense,
-    is_signed_credential,
-    is_signed_password,
-    is_token,
-    is_told_password,
-    is_unmistakable,
 )
 from signet_actors.domain.windowed_search import windowed_matches
 
@@ -136,13 +127,13 @@ _LABELS: Final = """
 _OTHER_LABELS: Final = frozenset(_LABELS.split())
 
 
-def values_of_several(plain: str, folded: str, names: Sequence[int]) -> Iterator[SecretSpan]:
+def values_of_several(plain: str, folded: str, names: Sequence[int]) -> Iterator[forms.SecretSpan]:
     """Yield each of ``password for staging: …, for prod: …``, and of ``the passwords are … for staging and …``."""
-    if not has_digit(plain):
+    if not forms.has_digit(plain):
         return
     only = folded.isascii()
     for name in matches_at(_LISTED[only], folded, names):
-        values: list[SecretSpan] = []
+        values: list[forms.SecretSpan] = []
         password, at, alone = is_password_name(name["name"]), name.end(), False
         while True:
             of_each = None
@@ -156,13 +147,13 @@ def values_of_several(plain: str, folded: str, names: Sequence[int]) -> Iterator
             start, end = each.span("value")
             end = secret_end(plain, start, end)
             value = plain[start:end]
-            sure = is_token(value) if not password else is_unmistakable(value) or is_dense(value)
+            sure = forms.is_token(value) if not password else forms.is_unmistakable(value) or forms.is_dense(value)
             if labelled:
                 sure = sure and _OTHER_LABELS.isdisjoint(labelled["label"].split())
             elif for_each and for_each["sign"]:
-                sure = sure or (is_signed_password(value) if password else is_signed_credential(value))
+                sure = sure or (forms.is_signed_password(value) if password else forms.is_signed_credential(value))
             elif password:
-                sure = sure or is_told_password(value)
+                sure = sure or forms.is_told_password(value)
             if not sure:
                 break
             values.append(("password" if password else "credential", start, end))
@@ -177,14 +168,14 @@ def values_of_several(plain: str, folded: str, names: Sequence[int]) -> Iterator
         before, behind = max(0, found.start() - _BESIDE_CHANGE), found.end() + _BESIDE_CHANGE
         if _CHANGING.search(folded, before, found.start("to")) or _CHANGING.search(folded, found.end(), behind):
             of_place = not (found["from"] or (found["sure"] and not found["of"]))
-            accept = (_is_told if of_place else is_signed_password) if password else is_token
+            accept = (_is_told if of_place else forms.is_signed_password) if password else forms.is_token
             for start, stop in {found.span("from"), found.span("to")} - {(-1, -1)}:
                 end = secret_end(plain, start, whole_end(plain, start, stop))
                 if accept(plain[start:end]):
                     yield "password" if password else "credential", start, end
 
 
-def values_in_clauses(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpan]:
+def values_in_clauses(plain: str, folded: str, *, joined: bool) -> Iterator[forms.SecretSpan]:
     """Yield the passwords that the clause after their name tells, or that end the clause with their name."""
     only = folded.isascii()
     if only and not any(mark in folded for mark in PASSWORD_MARKS):
@@ -193,7 +184,7 @@ def values_in_clauses(plain: str, folded: str, *, joined: bool) -> Iterator[Secr
         end = _told_end(plain, found)
         if end and _CHANGED[only].search(folded, max(0, found.start() - _BEFORE), found.start() + 1):
             yield "password", found.start("value"), end
-    for found in windowed_matches(_BESIDE[only], folded, _REACH) if has_digit(plain) and not joined else ():
+    for found in windowed_matches(_BESIDE[only], folded, _REACH) if forms.has_digit(plain) and not joined else ():
         if end := _told_end(plain, found):
             yield "password", found.start("value"), end
 
@@ -208,4 +199,4 @@ def _told_end(plain: str, found: re.Match[str]) -> int:
 
 
 def _is_told(value: str) -> bool:
-    return is_told_password(value) or is_generated(value)
+    return forms.is_told_password(value) or is_generated(value)

@@ -14,22 +14,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
+from signet_actors.domain.redaction import values as forms
 from signet_actors.domain.redaction.generated import is_generated
 from signet_actors.domain.redaction.named_values import ends_there, secret_end, trimmed_end
-from signet_actors.domain.redaction.values import (
-    SecretSpan,
-    has_digit,
-    is_base64_text,
-    is_literal_secret,
-    is_mixed,
-    is_option_value,
-    is_signed_credential,
-    is_spoken_password,
-    is_token,
-    is_unmistakable,
-    is_url_password,
-    is_value,
-)
 from signet_actors.domain.windowed_search import windowed_matches
 
 COMMAND_OPTIONS: Final[tuple[tuple[tuple[str, ...], str, str], ...]] = (
@@ -266,7 +253,7 @@ _KEY_TAIL = compile_later(
 _PUTTY = compile_later(r"Private-Lines:\s{0,4}+\d{1,4}+((?>(?:\s{1,4}+[A-Za-z0-9+/=]{16,4096}+)+))")
 
 
-def key_blocks(plain: str) -> Iterator[SecretSpan]:
+def key_blocks(plain: str) -> Iterator[forms.SecretSpan]:
     """Yield private keys: from BEGIN to END, or the base64 lines behind BEGIN or before END if the other is missing."""
     at = plain.find(_KEY_BEGIN)
     while at >= 0:
@@ -286,7 +273,7 @@ def key_blocks(plain: str) -> Iterator[SecretSpan]:
     for last in _LAST_LINE.finditer(plain):  # whose beginning may not be in the text: what ``tail`` shows
         lines = _KEY_TAIL.match(plain[max(least, last.start() - _MAX_KEY_CHARS) : last.start()][::-1])
         least = last.end()
-        if lines is not None and lines.end() >= _MIN_TAIL_CHARS and is_mixed(lines[0]):
+        if lines is not None and lines.end() >= _MIN_TAIL_CHARS and forms.is_mixed(lines[0]):
             end = least if plain[last.start()] == "-" else last.start() - len(lines["below"])
             start = last.start() - lines.end()
             start += plain[start - 1 : start] == "\\" and plain[start] in "nr"  # the letter of an escaped line end
@@ -295,7 +282,7 @@ def key_blocks(plain: str) -> Iterator[SecretSpan]:
         yield "private-key", *match.span(1)
 
 
-def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
+def command_options(plain: str, folded: str) -> Iterator[forms.SecretSpan]:
     """Yield passwords in command options. An option belongs to the preceding command on its line."""
     if any(mark in folded for mark in COMMAND_MARKS):
         options: dict[str, str] = {}
@@ -319,20 +306,20 @@ def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
     ):
         for found in windowed_matches(pattern, folded, _REACH) if any(mark in folded for mark in marks) else ():
             start, end = found.span(found.lastindex or 0)
-            if (is_value if found[0].startswith(_OF_PROSE_TOO) else is_literal_secret)(plain[start:end]):
+            if (forms.is_value if found[0].startswith(_OF_PROSE_TOO) else forms.is_literal_secret)(plain[start:end]):
                 yield "password", start, end
     for found in (
         windowed_matches(_TOKEN_COMMAND, folded, _REACH) if any(map(folded.__contains__, _TOKEN_MARKS)) else ()
     ):
         start, end = found.span("value")
-        if is_token(plain[start:end]) or _SHA1.fullmatch(folded, start, end):
+        if forms.is_token(plain[start:end]) or _SHA1.fullmatch(folded, start, end):
             yield "credential", start, end
     done = 0
     for found in windowed_matches(_SETS, folded, _REACH) if "secret" in folded else ():
         line = None if found.start() < done else _COMMAND_LINE.match(plain, found.end(), found.end() + _REACH)
         done = line.end() if line else done
         for each in _SET.finditer(plain, found.end(), line.end()) if line else ():
-            if is_value(each[1]):
+            if forms.is_value(each[1]):
                 yield "password", *each.span(1)
     for found in windowed_matches(_AUTH, plain, _REACH) if "AUTH" in plain else ():
         alone = found["alone"] is not None and ends_there(plain, found.end())
@@ -340,8 +327,8 @@ def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
             if (
                 (found[group] and not found[group].endswith(":"))
                 and (
-                    is_signed_credential(found[group])
-                    or (alone and is_spoken_password(found[group]) and not found[group].isupper())
+                    forms.is_signed_credential(found[group])
+                    or (alone and forms.is_spoken_password(found[group]) and not found[group].isupper())
                 )
                 and not _PRODUCTS.fullmatch(found[group])
             ):
@@ -355,7 +342,7 @@ def _is_command(plain: str, begin: int, start: int, *, arguments: bool) -> bool:
     return start - begin <= _BEFORE_CHARS and _BEFORE_COMMAND.fullmatch(plain, begin, start) is not None
 
 
-def _option_value(how: str, event: re.Match[str], plain: str, *, sure: bool) -> Iterator[SecretSpan]:
+def _option_value(how: str, event: re.Match[str], plain: str, *, sure: bool) -> Iterator[forms.SecretSpan]:
     """Yield the password after an option.
 
     Unless ``sure`` that the option belongs to the command, the value must look like a password.
@@ -365,7 +352,7 @@ def _option_value(how: str, event: re.Match[str], plain: str, *, sure: bool) -> 
         return
     if how == "user":
         user = _USER_AND_PASSWORD.match(plain, start, end)
-        accept = is_url_password if sure else is_value
+        accept = forms.is_url_password if sure else forms.is_value
         if user and end - user.end() >= 4 and accept(plain[user.end() : end]):
             if end - start >= _MAX_OPTION_CHARS:
                 end = _end_of(_OPTION_END, plain, end)
@@ -374,31 +361,31 @@ def _option_value(how: str, event: re.Match[str], plain: str, *, sure: bool) -> 
         value = plain[start : trimmed_end(plain, start, end)]
         if event["between"] and not event["quote"] and _WORD.fullmatch(value):
             sure = sure and len(value) >= 8 and _MORE_ARGUMENTS.match(plain, end) is not None
-        if (is_option_value if sure else is_value)(value):
+        if (forms.is_option_value if sure else forms.is_value)(value):
             yield "password", start, _closed(event, plain, end) or secret_end(plain, start, end)
 
 
-def variables(plain: str) -> Iterator[SecretSpan]:
+def variables(plain: str) -> Iterator[forms.SecretSpan]:
     """Yield values of letters alone in ``DB_PASSWORD=…`` that no word is written like: ``kvQwErTyUi``."""
     for variable in windowed_matches(_VARIABLE, plain, _REACH):
         start, end = variable.span(2)
-        if len(_NO_WORD.findall(plain, start, end)) >= 2 and is_literal_secret(plain[start:end]):
+        if len(_NO_WORD.findall(plain, start, end)) >= 2 and forms.is_literal_secret(plain[start:end]):
             yield "password" if "PASS" in variable[0] or "PWD" in variable[0] else "credential", start, end
 
 
-def auth_pairs(plain: str, folded: str) -> Iterator[SecretSpan]:
+def auth_pairs(plain: str, folded: str) -> Iterator[forms.SecretSpan]:
     """Yield the literal passwords of pairs that a program logs in with: ``auth=("anna", "…")``."""
     for pair in windowed_matches(_AUTH_PAIR, folded, _REACH):
         start, end = pair.span("value")
         sure = pair["literal"] and not (pair["list"] or pair["told"])
-        if (is_option_value if sure else is_spoken_password)(plain[start:end]):
+        if (forms.is_option_value if sure else forms.is_spoken_password)(plain[start:end]):
             yield "password", start, end
 
 
-def arguments(plain: str, folded: str) -> Iterator[SecretSpan]:
+def arguments(plain: str, folded: str) -> Iterator[forms.SecretSpan]:
     """Yield the literal passwords that a call hashes, or that a test enters into a field named like one."""
     for call in windowed_matches(_ARGUMENT, folded, _REACH):
-        if is_spoken_password(plain[slice(*call.span("value"))]):
+        if forms.is_spoken_password(plain[slice(*call.span("value"))]):
             yield "password", *call.span("value")
 
 
@@ -409,15 +396,15 @@ def _closed(event: re.Match[str], plain: str, end: int) -> int | None:
     return end + at if at >= 0 else None
 
 
-def password_file_lines(plain: str) -> Iterator[SecretSpan]:
+def password_file_lines(plain: str) -> Iterator[forms.SecretSpan]:
     """Yield the passwords of ``.pgpass`` lines: host, port, database, user and password separated by colons."""
     for line in windowed_matches(_PGPASS, plain, _REACH):
         start, end = line.span("password")
-        if not line["base"].isdigit() and is_literal_secret(plain[start:end]):
+        if not line["base"].isdigit() and forms.is_literal_secret(plain[start:end]):
             yield "password", start, end
 
 
-def header_tokens(plain: str, folded: str) -> Iterator[SecretSpan]:
+def header_tokens(plain: str, folded: str) -> Iterator[forms.SecretSpan]:
     """Yield the tokens after ``Authorization:`` or ``Bearer``."""
     at = 0
     for header in windowed_matches(_PARAMETERS, folded, _REACH):
@@ -425,23 +412,27 @@ def header_tokens(plain: str, folded: str) -> Iterator[SecretSpan]:
         while parameter := _PARAMETER.match(plain, at):
             at = parameter.end()
             value = parameter[2][:256]
-            if _SECRET_PARAMETER.search(parameter[1]) and len(value) >= _MIN_TOKEN_CHARS and is_literal_secret(value):
+            if (
+                _SECRET_PARAMETER.search(parameter[1])
+                and len(value) >= _MIN_TOKEN_CHARS
+                and forms.is_literal_secret(value)
+            ):
                 yield "bearer-token", *parameter.span(2)
     for match in windowed_matches(_BEARER, folded, _REACH):
         start, end = match.span(3)
         value = plain[start : min(trimmed_end(plain, start, end), start + 256)]
-        password = match[0].startswith("auth") and not match["other"] and is_spoken_password(value)
+        password = match[0].startswith("auth") and not match["other"] and forms.is_spoken_password(value)
         token = len(value) >= _MIN_TOKEN_CHARS and (
-            has_digit(value) or is_base64_text(value) or len(_NO_WORD.findall(value)) > 2
+            forms.has_digit(value) or forms.is_base64_text(value) or len(_NO_WORD.findall(value)) > 2
         )
-        token = token and (not match["other"] or is_unmistakable(value))
-        if (token or password) and is_literal_secret(value):
+        token = token and (not match["other"] or forms.is_unmistakable(value))
+        if (token or password) and forms.is_literal_secret(value):
             if end - start >= 512:
                 end = _end_of(_BEARER_END, plain, end)
             yield "bearer-token", start, trimmed_end(plain, start, end)
 
 
-def cookies(plain: str, folded: str) -> Iterator[SecretSpan]:
+def cookies(plain: str, folded: str) -> Iterator[forms.SecretSpan]:
     """Yield the values of session cookies."""
     at = 0
     for header in windowed_matches(_COOKIES, folded, _REACH):
@@ -450,32 +441,32 @@ def cookies(plain: str, folded: str) -> Iterator[SecretSpan]:
         at = header.end()
         while pair := _COOKIE.match(plain, at):
             at = pair.end()
-            if len(pair[2]) >= 8 and _COOKIE_NAME.search(pair[1]) and is_value(pair[2][:256]):
+            if len(pair[2]) >= 8 and _COOKIE_NAME.search(pair[1]) and forms.is_value(pair[2][:256]):
                 yield "session-cookie", *pair.span(2)
     for cookie in windowed_matches(_KNOWN_COOKIE, folded, 2 * 4096):
         start, end = cookie.span(1)
-        if is_value(plain[start : min(end, start + 256)]):
+        if forms.is_value(plain[start : min(end, start + 256)]):
             yield "session-cookie", start, end
     for cookie in windowed_matches(_SESSION, folded, 2 * 4096):
         start, end = cookie.span("value")
         end = trimmed_end(plain, start, end)
-        if is_token(plain[start : min(end, start + 256)]):
+        if forms.is_token(plain[start : min(end, start + 256)]):
             yield "session-cookie", start, end
 
 
-def address_passwords(plain: str) -> Iterator[SecretSpan]:
+def address_passwords(plain: str) -> Iterator[forms.SecretSpan]:
     """Yield the passwords in URLs: ``scheme://user:password@host``, ``scheme://token@host``."""
     for match in windowed_matches(_ADDRESS, plain, 4096):
         start, end = match.span("drawn" if match["drawn"] else 1)
         value = plain[start : min(end, start + 256)]
-        if is_generated(value) or (not match["drawn"] and is_url_password(value)):
+        if is_generated(value) or (not match["drawn"] and forms.is_url_password(value)):
             yield "url-password", start, end
     for match in windowed_matches(_TOKEN_AS_USER, plain, _REACH):
-        if has_digit(match[1]) and is_literal_secret(match[1]):
+        if forms.has_digit(match[1]) and forms.is_literal_secret(match[1]):
             yield "url-password", *match.span(1)
 
 
-def data_source_passwords(plain: str) -> Iterator[SecretSpan]:
+def data_source_passwords(plain: str) -> Iterator[forms.SecretSpan]:
     """Yield the passwords of Go's data source names: ``user:password@tcp(host:port)/database``."""
     for mark in ("@tcp(", "@unix("):
         at = plain.find(mark)
@@ -483,7 +474,7 @@ def data_source_passwords(plain: str) -> Iterator[SecretSpan]:
             begin = max(0, at - _MAX_OPTION_CHARS)
             word = max(plain.rfind(stop, begin, at) for stop in " \t\r\n\"'`=") + 1
             colon = plain.find(":", max(word, begin), at)
-            if colon > max(word, begin) and is_url_password(plain[colon + 1 : at]):
+            if colon > max(word, begin) and forms.is_url_password(plain[colon + 1 : at]):
                 yield "url-password", colon + 1, at
             at = plain.find(mark, at + 1)
 

@@ -10,19 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
+from signet_actors.domain.redaction import values as forms
 from signet_actors.domain.redaction.named_values import secret_end
 from signet_actors.domain.redaction.secret_names import HEADINGS_OF_KEYS, HEADINGS_OF_PASSWORDS, words_of
-from signet_actors.domain.redaction.values import (
-    SecretSpan,
-    is_dense,
-    is_id_or_place,
-    is_signed_credential,
-    is_signed_password,
-    is_symbol_password,
-    is_token,
-    is_told_password,
-    is_unmistakable,
-)
 from signet_actors.domain.windowed_search import windowed_matches
 
 _REACH: Final = 512
@@ -62,7 +52,7 @@ _STORES: Final = ("1password", "keepass", "bitwarden", "vault", "lastpass", "das
 _MOST: Final = 64
 
 
-def listed_values(plain: str, folded: str) -> Iterator[SecretSpan]:
+def listed_values(plain: str, folded: str) -> Iterator[forms.SecretSpan]:
     """Yield the last word of each item below a heading of secrets if it is the value, and not the end of a sentence."""
     done = 0
     for heading in windowed_matches(_HEADING[folded.isascii()], folded, _REACH):
@@ -103,12 +93,12 @@ def _value(plain: str, start: int, end: int, *, key: bool, item: bool) -> tuple[
     named = label is not None and _OF_NO_SECRET.isdisjoint(label["label"].lower().split()[-1:])
     if not (item or named):
         return None
-    sure = is_unmistakable(value) or is_dense(value)
+    sure = forms.is_unmistakable(value) or forms.is_dense(value)
     if key:
-        sure = is_signed_credential(value) if named or not before else is_token(value)
+        sure = forms.is_signed_credential(value) if named or not before else forms.is_token(value)
     elif named and item:
-        place = is_id_or_place(value) or "/" in value
-        sure = sure or (is_signed_password(value.rstrip("!?")) and not place) or is_symbol_password(value)
+        place = forms.is_id_or_place(value) or "/" in value
+        sure = sure or (forms.is_signed_password(value.rstrip("!?")) and not place) or forms.is_symbol_password(value)
     elif not before:
-        sure = sure or is_told_password(value)
+        sure = sure or forms.is_told_password(value)
     return (first, last) if sure else None

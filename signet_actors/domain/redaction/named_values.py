@@ -13,33 +13,9 @@ from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
 from signet_actors.domain.redaction import generated
+from signet_actors.domain.redaction import values as forms
 from signet_actors.domain.redaction.literals import TYPE, WRAPPED
 from signet_actors.domain.redaction.secret_names import ADVERBS, NAME_WORDS, SAID, Said, is_password_name, matches_at
-from signet_actors.domain.redaction.values import (
-    BLOB_END,
-    MAX_CHECKED_CHARS,
-    SecretSpan,
-    is_base64_blob,
-    is_dense,
-    is_id_or_place,
-    is_irregular,
-    is_literal_secret,
-    is_option_value,
-    is_passphrase,
-    is_password_with_blanks,
-    is_quoted_aside,
-    is_signed_credential,
-    is_signed_password,
-    is_spoken_password,
-    is_strong_value,
-    is_symbol_password,
-    is_told_password,
-    is_users_password,
-    is_value,
-    is_value_with_blanks,
-    is_word_and_number,
-    may_be_value,
-)
 from signet_actors.domain.windowed_search import windowed_matches
 
 _REACH: Final = 1024
@@ -209,7 +185,7 @@ _CLOSING_TAG = compile_later(
 _CDATA: Final = "<![cdata["
 
 
-def named_values(plain: str, folded: str, names: Sequence[int], *, joined: bool) -> Iterator[SecretSpan]:
+def named_values(plain: str, folded: str, names: Sequence[int], *, joined: bool) -> Iterator[forms.SecretSpan]:
     """Yield kind, start and end of each value next to one of ``names`` in ``plain``; ``folded`` is it in lower case.
 
     After ``name =``, and in quotes, a value must look like a value. After ``:`` or ``is``, which prose also uses, an
@@ -230,7 +206,7 @@ def named_values(plain: str, folded: str, names: Sequence[int], *, joined: bool)
         opening = None if generated.is_quote_of_value(plain, start) else _OPEN_QUOTE.match(plain, start)
         if opening is None and not run_start <= start < run_end:
             run_start, run_end = start, generated.bare_end(plain, start)
-            if not dashed and not may_be_value(plain, run_start, trimmed_end(plain, run_start, run_end)):
+            if not dashed and not forms.may_be_value(plain, run_start, trimmed_end(plain, run_start, run_end)):
                 skip_until = run_end  # no part of the run has the characters that a value needs
                 continue
         before = folded[max(0, begin - _CONTEXT_CHARS) : begin]
@@ -292,7 +268,13 @@ def named_values(plain: str, folded: str, names: Sequence[int], *, joined: bool)
                 setting = (
                     before[-1:].isalnum() or before[-1:] in {"_", "-"} or plain[begin : name.end("name")].isupper()
                 )
-                accept = is_value_with_blanks if setting else is_passphrase if password else _has_password_among_words
+                accept = (
+                    forms.is_value_with_blanks
+                    if setting
+                    else forms.is_passphrase
+                    if password
+                    else _has_password_among_words
+                )
                 if (
                     not (weak or name["plural"])
                     and sign not in _COMPARISONS
@@ -306,21 +288,21 @@ def named_values(plain: str, folded: str, names: Sequence[int], *, joined: bool)
             while end - start > 1 and quoted_end - end < _MAX_TRAILING and plain[end - 1] == "\\":
                 end -= 1
             until = end
-            accept = is_option_value if option or statement else is_value
+            accept = forms.is_option_value if option or statement else forms.is_value
             if sign in _COMPARISONS:
                 accept = _is_compared_value
             elif not password and _PART_OF_CODE.search(name[0]):
                 accept = _is_strong_or_irregular
             elif aside:
-                accept = is_quoted_aside
+                accept = forms.is_quoted_aside
             elif bare and identified:
-                accept = is_signed_password
+                accept = forms.is_signed_password
             elif bare and password and _is_of_account(name, before):
                 accept = _is_quoted_of_account
             elif bare:
-                accept = _is_signed_or_dense if password else is_signed_credential
+                accept = _is_signed_or_dense if password else forms.is_signed_credential
             elif weak:
-                accept = is_signed_password if password else is_signed_credential
+                accept = forms.is_signed_password if password else forms.is_signed_credential
             elif said and not password:
                 accept = _is_strong_or_irregular
         elif sign in _COMPARISONS:
@@ -335,37 +317,45 @@ def named_values(plain: str, folded: str, names: Sequence[int], *, joined: bool)
             spoken = password and (until < end or _VALUE_ENDS.match(plain, end) is not None)
             end = secret_end(plain, start, end)
             if option:
-                accept = is_option_value if assigned and (password or not _is_name(plain[start:end])) else is_value
+                accept = (
+                    forms.is_option_value
+                    if assigned and (password or not _is_name(plain[start:end]))
+                    else forms.is_value
+                )
             elif assigned:
-                accept = is_value
+                accept = forms.is_value
             elif sign == "/":
-                accept = functools.partial(is_users_password, path=True)
+                accept = functools.partial(forms.is_users_password, path=True)
                 until = end
             elif (bare or statement) and (
-                (until < end and password and is_word_and_number(plain[start:until]))
+                (until < end and password and forms.is_word_and_number(plain[start:until]))
                 or ((spoken or ends_line) and _is_of_account(name, before))
             ):
-                accept = is_signed_password
+                accept = forms.is_signed_password
             elif sign in _APPOSITIONS:
-                accept = is_spoken_password if password and _IS_SAID.match(folded, run_end) else is_signed_credential
+                accept = (
+                    forms.is_spoken_password
+                    if password and _IS_SAID.match(folded, run_end)
+                    else forms.is_signed_credential
+                )
                 until = end
             elif bare and password and (spoken or ends_line):
                 accept = _is_told_in_brackets if aside else _is_signed_or_dense
             elif bare or statement or sign in _BRACKETS or (prose and said):
-                accept = is_signed_credential
+                accept = forms.is_signed_credential
             elif sign == ":" and ends_line and not prose:
-                accept = is_value
+                accept = forms.is_value
             elif weak:
-                accept = is_signed_password if spoken or ends_line else is_signed_credential
+                accept = forms.is_signed_password if spoken or ends_line else forms.is_signed_credential
                 until = end
             elif spoken or ends_line:
-                accept = is_spoken_password
+                accept = forms.is_spoken_password
                 until = end
             else:
                 accept = _is_strong_or_irregular
-        value = plain[start : min(until, start + MAX_CHECKED_CHARS)]
+        value = plain[start : min(until, start + forms.MAX_CHECKED_CHARS)]
         if ("/" in value and before.rstrip().endswith("/")) or (
-            said and said == name["s"] and is_id_or_place(value) and "=" in value
+            said and said == name["s"] and forms.is_id_or_place(value) and "=" in value
         ):
             continue  # ``user/password: admin/…``, a pair; ``the token's sub=…``
         if (
@@ -380,17 +370,17 @@ def named_values(plain: str, folded: str, names: Sequence[int], *, joined: bool)
                     password
                     and (assigned or opening or (ends_line and not bare))
                     and sign not in _COMPARISONS
-                    and (is_symbol_password(value) or generated.is_joined_passphrase(value))
+                    and (forms.is_symbol_password(value) or generated.is_joined_passphrase(value))
                 )
             )
         ):
-            if value[-1] not in ",;" and is_base64_blob(value) and (rest := BLOB_END.match(plain, end)):
+            if value[-1] not in ",;" and forms.is_base64_blob(value) and (rest := forms.BLOB_END.match(plain, end)):
                 end = rest.end()
             skip_until = end
             yield kind, start, end
         elif opening is None:
             # The values of further names in the same run are parts of this one, and are not checked again.
-            skip_until = min(end, start + MAX_CHECKED_CHARS)
+            skip_until = min(end, start + forms.MAX_CHECKED_CHARS)
 
 
 def _is_on_next_line(plain: str, name: int, value: int) -> bool:
@@ -417,7 +407,7 @@ def _without_marks(plain: str, name: int, start: int, end: int, mark: str) -> tu
     return start, end, until
 
 
-def tagged_values(plain: str, folded: str) -> Iterator[SecretSpan]:
+def tagged_values(plain: str, folded: str) -> Iterator[forms.SecretSpan]:
     """Yield the text of each XML element that is named like a secret."""
     for tag in windowed_matches(_CLOSING_TAG, folded, _REACH):
         end = tag.start()
@@ -432,10 +422,10 @@ def tagged_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             start += 1
         while start < end and plain[end - 1].isspace():
             end -= 1
-        value = plain[start : min(end, start + MAX_CHECKED_CHARS)]
-        accept = is_literal_secret if tag["password"] else is_value
+        value = plain[start : min(end, start + forms.MAX_CHECKED_CHARS)]
+        accept = forms.is_literal_secret if tag["password"] else forms.is_value
         if " " in value:
-            accept = is_passphrase if tag["password"] else is_value_with_blanks
+            accept = forms.is_passphrase if tag["password"] else forms.is_value_with_blanks
         if start and value and "<" not in value and accept(value):
             yield "password" if tag["password"] else "credential", start, end
 
@@ -474,7 +464,7 @@ def _quoted_end(plain: str, start: int, opening: re.Match[str]) -> int | None:
     if stop is None or stop[0].isspace():
         # Text without a closing quote is a value only if it is longer than any word.
         end = stop.start() if stop else len(plain)
-        return end if end - start >= MAX_CHECKED_CHARS else None
+        return end if end - start >= forms.MAX_CHECKED_CHARS else None
     return stop.start()
 
 
@@ -485,7 +475,7 @@ def _phrase_end(plain: str, start: int, opening: re.Match[str]) -> int | None:
 
 
 def _has_password_among_words(value: str) -> bool:
-    return is_password_with_blanks(value.split(" "))
+    return forms.is_password_with_blanks(value.split(" "))
 
 
 def _is_of_account(name: re.Match[str], before: str) -> bool:
@@ -513,25 +503,25 @@ def _is_aside(plain: str, before: str, start: int) -> bool:
 
 
 def _is_signed_or_dense(value: str) -> bool:
-    return is_signed_credential(value) or is_dense(value)
+    return forms.is_signed_credential(value) or forms.is_dense(value)
 
 
 def _is_quoted_of_account(value: str) -> bool:
     """Return whether it is a password; words and numbers with hyphens (``min-8-chars``) may be a name."""
-    return is_signed_password(value) and ("-" not in value or _is_signed_or_dense(value))
+    return forms.is_signed_password(value) and ("-" not in value or _is_signed_or_dense(value))
 
 
 def _is_told_in_brackets(value: str) -> bool:
-    return is_signed_credential(value) or is_told_password(value)
+    return forms.is_signed_credential(value) or forms.is_told_password(value)
 
 
 def _is_strong_or_irregular(value: str) -> bool:
-    return is_strong_value(value) or (is_value(value) and is_irregular(value))
+    return forms.is_strong_value(value) or (forms.is_value(value) and forms.is_irregular(value))
 
 
 def _is_compared_value(value: str) -> bool:
     """Return whether a literal compared with a token is a token itself, not the name of a token type."""
-    return is_strong_value(value) and (len(value) >= 20 or not value.isidentifier())
+    return forms.is_strong_value(value) and (len(value) >= 20 or not value.isidentifier())
 
 
 def _is_number(value: str) -> bool:

@@ -10,21 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
+from signet_actors.domain.redaction import values as forms
 from signet_actors.domain.redaction.generated import is_generated, whole_end
 from signet_actors.domain.redaction.named_values import ends_there, secret_end
 from signet_actors.domain.redaction.secret_names import ADVERBS, NAME_WORDS, any_of, is_password_name, matches_at
-from signet_actors.domain.redaction.values import (
-    MAX_CHECKED_CHARS,
-    SecretSpan,
-    is_dense,
-    is_hex_key,
-    is_id_or_place,
-    is_random,
-    is_signed_credential,
-    is_spoken_password,
-    is_told_password,
-    is_word_and_number,
-)
 
 _COPULAS: Final = """
     is was isn't isn’t wasn't wasn’t as at ist war als est n'est n’est comme es era como é è come should·be must·be
@@ -94,7 +83,7 @@ _AROUND: Final = "*_~`\"',.:()<>[]\u201c\u201d\u201e\u00ab\u00bb"
 _ALGORITHMS: Final = ("pbkdf2", "argon2", "hmacsha", "oauth2", "bcrypt", "scrypt", "sha256", "sha512", "aes256")
 
 
-def values_said_first(plain: str, folded: str, names: Sequence[int]) -> Iterator[SecretSpan]:
+def values_said_first(plain: str, folded: str, names: Sequence[int]) -> Iterator[forms.SecretSpan]:
     """Yield the values of ``… is the password``, ``use … for the token`` and ``put … into DB_PASSWORD``."""
     for name in matches_at(_LAST_NAME[folded.isascii()], folded, names):
         near, after = max(0, name.start() - _NEAR), name.end()
@@ -114,7 +103,7 @@ def values_said_first(plain: str, folded: str, names: Sequence[int]) -> Iterator
 
 
 def _word_before(plain: str, end: int) -> tuple[int, int]:
-    begin = max(0, end - MAX_CHECKED_CHARS)
+    begin = max(0, end - forms.MAX_CHECKED_CHARS)
     blanks = ((plain.rfind(blank, begin, end), len(blank)) for blank in (" ", "\n", "\t", "\\n"))
     start = max((at + size for at, size in blanks if at >= 0), default=0)
     while start < end and plain[start] in _AROUND:
@@ -126,13 +115,13 @@ def _word_before(plain: str, end: int) -> tuple[int, int]:
 
 def _is_said(plain: str, folded: str, start: int, end: int, after: int, said: str, *, password: bool) -> bool:
     value = plain[start:end]
-    if is_signed_credential(value) or is_id_or_place(value) or not ends_there(plain, after):
-        return is_signed_credential(value)
+    if forms.is_signed_credential(value) or forms.is_id_or_place(value) or not ends_there(plain, after):
+        return forms.is_signed_credential(value)
     entered = password and _ENTERED.search(folded, max(0, start - _VERB_CHARS), start)
-    return is_word_and_number(value) or (bool(entered or _WHOSE.search(said)) and is_spoken_password(value))
+    return forms.is_word_and_number(value) or (bool(entered or _WHOSE.search(said)) and forms.is_spoken_password(value))
 
 
-def values_to_use(plain: str, folded: str, names: Sequence[int]) -> Iterator[SecretSpan]:
+def values_to_use(plain: str, folded: str, names: Sequence[int]) -> Iterator[forms.SecretSpan]:
     """Yield the values of ``for the password use …`` and ``the password you gave me …``."""
     for name in matches_at(_TOLD[folded.isascii()], folded, names):
         start, end = name.span("value")
@@ -153,5 +142,5 @@ def _is_told(value: str, *, password: bool, ends: bool) -> bool:
     if value.lower().startswith(_ALGORITHMS):
         return False
     long = len(value) >= _LONG_CHARS or not value.isalnum()
-    sure = (long and is_random(value)) or is_dense(value) or is_generated(value)
-    return sure or (ends and (is_hex_key(value) or (password and is_told_password(value))))
+    sure = (long and forms.is_random(value)) or forms.is_dense(value) or is_generated(value)
+    return sure or (ends and (forms.is_hex_key(value) or (password and forms.is_told_password(value))))

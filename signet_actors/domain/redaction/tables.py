@@ -10,19 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from signet_actors.domain.lazy_patterns import compile_later
+from signet_actors.domain.redaction import values as forms
 from signet_actors.domain.redaction.generated import is_generated
 from signet_actors.domain.redaction.secret_names import NAME_WORDS, is_password_name
-from signet_actors.domain.redaction.values import (
-    MAX_CHECKED_CHARS,
-    SecretSpan,
-    is_passphrase,
-    is_password_of_parts,
-    is_password_with_blanks,
-    is_random_key,
-    is_signed_credential,
-    is_spoken_password,
-    is_symbol_password,
-)
 
 _COLUMN = {
     only: compile_later(rf"(?:[\w.-]{{1,20}}[ _-]){{0,2}}(?P<name>{NAME_WORDS[only]})s?[0-9]?|keys?")
@@ -44,7 +34,7 @@ _MARKS: Final = "*_~`\"'"
 _AROUND: Final = " \t\r*_`\"'"
 
 
-def column_values(plain: str, folded: str) -> Iterator[SecretSpan]:
+def column_values(plain: str, folded: str) -> Iterator[forms.SecretSpan]:
     """Yield the values below a name in the head of a table, or of lines separated by tab, ``;``, ``,`` or two blanks.
 
     A table of Markdown, mysql, psql, sqlite3 and others: its bars may be those of boxes, and rules may divide it.
@@ -123,7 +113,7 @@ def _cells(line: str, separator: str) -> list[tuple[int, int]]:
 
 def _values_of_columns(
     line: str, at: int, cells: list[tuple[int, int]], columns: Sequence[tuple[int, bool | None]]
-) -> Iterator[SecretSpan]:
+) -> Iterator[forms.SecretSpan]:
     """Yield the values of a line; ``columns``: which, and whether of a password; None for a column *key*."""
     for index, password in columns:
         start, end = cells[index]
@@ -133,21 +123,23 @@ def _values_of_columns(
         start = at + start + len(line[start:end]) - len(line[start:end].lstrip())
         while len(value) > 2 and value[0] in _MARKS and value[-1] == value[0]:
             value, start = value[1:-1], start + 1
-        if not 0 < len(value) <= MAX_CHECKED_CHARS:
+        if not 0 < len(value) <= forms.MAX_CHECKED_CHARS:
             continue
         if password is None:
-            if is_random_key(value):
+            if forms.is_random_key(value):
                 yield "credential", start, start + len(value)
             continue
         user, slash, rest = value.rpartition(_PAIR)
         if slash and not any(char.isspace() for char in user.strip() + rest):
             value, start = rest, start + len(value) - len(rest)
-            found = is_spoken_password(value) or is_symbol_password(value) or is_generated(value)
+            found = forms.is_spoken_password(value) or forms.is_symbol_password(value) or is_generated(value)
         elif any(char.isspace() for char in value):
-            found = is_passphrase(value) if password and quoted else is_password_with_blanks(value.split(" "))
+            found = (
+                forms.is_passphrase(value) if password and quoted else forms.is_password_with_blanks(value.split(" "))
+            )
         elif password:
-            found = is_spoken_password(value) or is_symbol_password(value) or is_generated(value)
+            found = forms.is_spoken_password(value) or forms.is_symbol_password(value) or is_generated(value)
         else:
-            found = is_signed_credential(value)
-        if found or (password and quoted is not None and is_password_of_parts(value)):
+            found = forms.is_signed_credential(value)
+        if found or (password and quoted is not None and forms.is_password_of_parts(value)):
             yield "password" if password else "credential", start, start + len(value)

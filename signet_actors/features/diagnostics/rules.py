@@ -12,17 +12,7 @@ from typing import Final
 
 from signet_actors.domain.providers import ModelState
 from signet_actors.features.diagnostics.api import ChangeFigures, HealthFigures
-from signet_actors.operations.diagnostics import (
-    CompositeHealth,
-    ConnectorHealth,
-    DiagnosticsReport,
-    DuplicateHealth,
-    IndexHealth,
-    MutationHealth,
-    ProviderHealth,
-    QueueHealth,
-    StorageHealth,
-)
+from signet_actors.operations import diagnostics
 
 WEIGHTS: Final[Mapping[str, float]] = {
     "queue": 0.28,
@@ -57,7 +47,7 @@ def report(
     database_bytes: int | None,
     models: Iterable[ModelState | None],
     timestamp: str,
-) -> DiagnosticsReport:
+) -> diagnostics.DiagnosticsReport:
     """Return the diagnostics. A part that could not be measured is null and not in the composite score."""
     parts = {
         "queue": None if health is None else queue_health(health),
@@ -65,12 +55,12 @@ def report(
         "index": None if health is None else index_health(health),
         "provider": provider_health(models),
         "mutation": None if changes is None else mutation_health(changes),
-        "connector": ConnectorHealth(1.0, status_of(1.0)),
+        "connector": diagnostics.ConnectorHealth(1.0, status_of(1.0)),
     }
     score = _composite({name: part.score for name, part in parts.items() if part is not None})
-    return DiagnosticsReport(
+    return diagnostics.DiagnosticsReport(
         timestamp=timestamp,
-        composite=CompositeHealth(score, status_of(score)) if health or changes else None,
+        composite=diagnostics.CompositeHealth(score, status_of(score)) if health or changes else None,
         duplicate=None if changes is None else duplicate_health(changes),
         **parts,  # type: ignore[arg-type]
     )
@@ -81,7 +71,7 @@ def _composite(scores: Mapping[str, float]) -> float:
     return round(sum(WEIGHTS[name] * score for name, score in scores.items()) / weight, 3)
 
 
-def queue_health(figures: HealthFigures) -> QueueHealth:
+def queue_health(figures: HealthFigures) -> diagnostics.QueueHealth:
     """Return the health of the queue, from its pending jobs, dead jobs and stale leases."""
     ended = figures.completed + figures.dead
     dead_rate = round(figures.dead / ended, 4) if ended else 0.0
@@ -91,15 +81,17 @@ def queue_health(figures: HealthFigures) -> QueueHealth:
     score -= 0.2 * (figures.oldest_s > MAX_OLDEST_S)
     score -= 0.2 * (figures.stale_leases > 0)
     score = round(score, 2)
-    return QueueHealth(score, status_of(score), figures.depth, figures.oldest_s, dead_rate, figures.stale_leases)
+    return diagnostics.QueueHealth(
+        score, status_of(score), figures.depth, figures.oldest_s, dead_rate, figures.stale_leases
+    )
 
 
-def storage_health(figures: HealthFigures, database_bytes: int | None) -> StorageHealth:
+def storage_health(figures: HealthFigures, database_bytes: int | None) -> diagnostics.StorageHealth:
     """Return the health of the storage, from the share of tombstones among its rows."""
     rows = figures.memories + figures.tombstones
     score = 0.7 if rows and figures.tombstones / rows > MAX_TOMBSTONE_RATIO else 1.0
     size = database_bytes, figures.ledger_rows
-    return StorageHealth(score, status_of(score), figures.memories, figures.tombstones, *size)
+    return diagnostics.StorageHealth(score, status_of(score), figures.memories, figures.tombstones, *size)
 
 
 def text_index_differs(figures: HealthFigures) -> bool:
@@ -107,15 +99,15 @@ def text_index_differs(figures: HealthFigures) -> bool:
     return abs(figures.text_rows - figures.memories) > MAX_TEXT_MISMATCH * figures.memories
 
 
-def index_health(figures: HealthFigures) -> IndexHealth:
+def index_health(figures: HealthFigures) -> diagnostics.IndexHealth:
     """Return the health of the indexes."""
     coverage = round(min(1.0, figures.embeddings / figures.memories), 3) if figures.memories else 1.0
     differs = text_index_differs(figures)
     score = round(1.0 - 0.5 * differs - 0.3 * (coverage < MIN_COVERAGE), 2)
-    return IndexHealth(score, status_of(score), figures.text_rows, figures.memories, differs, coverage)
+    return diagnostics.IndexHealth(score, status_of(score), figures.text_rows, figures.memories, differs, coverage)
 
 
-def provider_health(models: Iterable[ModelState | None]) -> ProviderHealth | None:
+def provider_health(models: Iterable[ModelState | None]) -> diagnostics.ProviderHealth | None:
     """Return the health of the providers of both stages together; None if none is configured."""
     recent = [model.report.recent for model in models if model is not None and model.report is not None]
     if not recent:
@@ -123,19 +115,19 @@ def provider_health(models: Iterable[ModelState | None]) -> ProviderHealth | Non
     total, successes = sum(one.total for one in recent), sum(one.successes for one in recent)
     score = round(successes / total, 3) if total else 1.0
     failures, timeouts = sum(one.failures for one in recent), sum(one.timeouts for one in recent)
-    return ProviderHealth(score, status_of(score), total, successes, failures, timeouts, score)
+    return diagnostics.ProviderHealth(score, status_of(score), total, successes, failures, timeouts, score)
 
 
-def mutation_health(figures: ChangeFigures) -> MutationHealth:
+def mutation_health(figures: ChangeFigures) -> diagnostics.MutationHealth:
     """Return the health of the changes: many recoveries follow deletions that were wrong."""
     score = 0.7 if figures.recovers > MAX_RECOVERS else 1.0
-    return MutationHealth(score, status_of(score), figures.recovers, figures.deletes)
+    return diagnostics.MutationHealth(score, status_of(score), figures.recovers, figures.deletes)
 
 
-def duplicate_health(figures: ChangeFigures) -> DuplicateHealth:
+def duplicate_health(figures: ChangeFigures) -> diagnostics.DuplicateHealth:
     """Return the health of the contents, from the share of exact duplicates."""
     ratio = figures.duplicates / figures.memories if figures.memories else 0.0
     score = 0.5 if ratio > 0.1 else 0.7 if ratio > 0.05 else 1.0
-    return DuplicateHealth(
+    return diagnostics.DuplicateHealth(
         score, status_of(score), figures.duplicates, figures.clusters, figures.memories, round(ratio, 4)
     )

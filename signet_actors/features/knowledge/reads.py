@@ -24,19 +24,8 @@ from signet_actors.features.entities.api import (
 )
 from signet_actors.features.entities.reads import OWN, Edge, OwnGraph
 from signet_actors.features.entities.rules import similarity_key
-from signet_actors.features.knowledge import api
+from signet_actors.features.knowledge import api, rules
 from signet_actors.features.knowledge.arrangement import arranged
-from signet_actors.features.knowledge.rules import (
-    SHOWN_CHARS,
-    NextSteps,
-    TokenBudget,
-    answering,
-    branches,
-    claims,
-    fact,
-    groups,
-    walk,
-)
 from signet_actors.operations.request_fields import AgentFields
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Asked
@@ -163,14 +152,16 @@ def expand(snapshot: Snapshot, asked: Asked[api.ExpandRequest]) -> api.ExpandRep
     if entity is None:
         return api.ExpandReply(error=NOT_FOUND, code=ErrorCode.NOT_FOUND.value)
     wanted = canonical_name(request.aspect_filter or "")
-    ids, budget = [entity.id], TokenBudget(request.max_tokens)
+    ids, budget = [entity.id], rules.TokenBudget(request.max_tokens)
     said = graph.attributes(ids, limit=MAX_SAID)
-    constraints = budget.fitting([fact(each) for each in said if each.kind == "constraint"], _content)
+    constraints = budget.fitting([rules.fact(each) for each in said if each.kind == "constraint"], _content)
     of_aspect = _by_aspect(each for each in said if each.kind == "attribute")
     aspects = []
     for each in graph.aspects(ids):
         if wanted in each.aspect.canonical_name:
-            facts = answering(map(fact, of_aspect.get(each.aspect.canonical_name, ())), request.question, _content)
+            facts = rules.answering(
+                map(rules.fact, of_aspect.get(each.aspect.canonical_name, ())), request.question, _content
+            )
             shown = budget.fitting(facts, _content)
             aspects.append(api.ExpandedAspect(each.aspect.id, each.aspect.name, each.aspect.weight, shown))
     memories = [api.ExpandedMemory(*row) for row in graph.of_members(_MEMORIES, ids, chars=budget.left)]
@@ -180,7 +171,7 @@ def expand(snapshot: Snapshot, asked: Asked[api.ExpandRequest]) -> api.ExpandRep
         aspects=aspects,
         dependencies=[_neighbour(edge) for edge in graph.edges(ids)[:MAX_PAGE]],
         memory_count=graph.of_members(_MEMORY_COUNT, ids)[0][0],
-        memories=budget.fitting(answering(memories, request.question, _content), _content),
+        memories=budget.fitting(rules.answering(memories, request.question, _content), _content),
     )
 
 
@@ -231,13 +222,13 @@ def _in_aspect(graph: OwnGraph, request: api.GroupsRequest, group: str | None = 
 def aspect_groups(snapshot: Snapshot, asked: Asked[api.GroupsRequest]) -> api.GroupsReply:
     """Return the groups of an aspect."""
     said = _in_aspect(OwnGraph(snapshot, asked.caller.read), asked.request)
-    return api.GroupsReply(groups(said, api.TreeRequest(entity="", depth=2, max_groups=MAX_SAID)))
+    return api.GroupsReply(rules.groups(said, api.TreeRequest(entity="", depth=2, max_groups=MAX_SAID)))
 
 
 def group_claims(snapshot: Snapshot, asked: Asked[api.ClaimsRequest]) -> api.ClaimsReply:
     """Return the claims of a group, or of a whole aspect."""
     said = _in_aspect(OwnGraph(snapshot, asked.caller.read), asked.request, asked.request.group)
-    return api.ClaimsReply(claims(said))
+    return api.ClaimsReply(rules.claims(said))
 
 
 def attributes(snapshot: Snapshot, asked: Asked[api.SlotRequest]) -> AttributesReply:
@@ -258,7 +249,7 @@ def tree(snapshot: Snapshot, asked: Asked[api.TreeRequest]) -> api.TreeReply:
     said = graph.attributes([of.id], limit=MAX_SAID, status="all")
     return api.TreeReply(
         entity=of,
-        items=branches(graph.aspects([of.id]), said, asked.request),
+        items=rules.branches(graph.aspects([of.id]), said, asked.request),
         unclassified_count=sum(each.aspect_id is None and each.status == "active" for each in said),
     )
 
@@ -279,7 +270,7 @@ def _neighbour(edge: Edge) -> api.Neighbour:
     )
 
 
-def _steps(graph: OwnGraph, directions: Iterable[str], *, relations: bool) -> NextSteps:
+def _steps(graph: OwnGraph, directions: Iterable[str], *, relations: bool) -> rules.NextSteps:
     def following(ids: list[str], depth: int) -> list[api.Step]:
         return [
             api.Step(
@@ -296,7 +287,7 @@ def impact(snapshot: Snapshot, asked: Asked[api.ImpactRequest]) -> api.WalkReply
     request, graph = asked.request, OwnGraph(snapshot, asked.caller.read)
     of = _known(graph, request.entity_id)
     steps = _steps(graph, _WALKS[request.direction], relations=False)
-    found = list(walk(of.id, steps, request.max_depth, api.MAX_WALKED + 1))
+    found = list(rules.walk(of.id, steps, request.max_depth, api.MAX_WALKED + 1))
     shown = found[: api.MAX_WALKED]
     return api.WalkReply(of, shown, len(shown), len(found) > len(shown))
 
@@ -306,7 +297,7 @@ def path(snapshot: Snapshot, asked: Asked[api.PathRequest]) -> api.PathReply:
     request, graph = asked.request, OwnGraph(snapshot, asked.caller.read)
     source, target = _known(graph, request.source), _known(graph, request.target)
     came: dict[str, api.Step] = {}
-    for step in walk(source.id, _steps(graph, _FROM_BOTH, relations=True), request.max_depth, MAX_SAID):
+    for step in rules.walk(source.id, _steps(graph, _FROM_BOTH, relations=True), request.max_depth, MAX_SAID):
         came[step.id] = step
         if step.id == target.id:
             break
@@ -353,7 +344,9 @@ def constellation(snapshot: Snapshot, asked: Asked[api.ConstellationRequest]) ->
     said: dict[tuple[str, str], list[api.Fact]] = {}
     for each in graph.attributes([*shown], limit=MAX_SHOWN):
         if each.aspect is not None:
-            said.setdefault((each.entity_id, canonical_name(each.aspect)), []).append(fact(each, SHOWN_CHARS))
+            said.setdefault((each.entity_id, canonical_name(each.aspect)), []).append(
+                rules.fact(each, rules.SHOWN_CHARS)
+            )
     aspects: dict[str, list[api.ExpandedAspect]] = {}
     for listed in graph.aspects([*shown]):
         of = listed.aspect

@@ -13,15 +13,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from signet_actors.errors import NotFound
 from signet_actors.features.entities.reads import SEEN, OwnGraph
-from signet_actors.features.timeline.api import (
-    EXPORT_TIMELINE,
-    GET_TIMELINE,
-    MAX_EXPORTED,
-    NOT_FOUND,
-    Event,
-    TimelineReply,
-    TimelineRequest,
-)
+from signet_actors.features.timeline import api
 from signet_actors.operations.request_fields import AgentFields
 from signet_actors.protocol.message import Asked, Caller
 from signet_actors.store.engine import Snapshot
@@ -167,19 +159,19 @@ OF_ENTITY: Final = (
 _PAGE: Final = "{sql} ORDER BY 1 {to}, 3 {to}, 2 {to} LIMIT {most:d}"
 
 
-def timeline(snapshot: Snapshot, asked: Asked[TimelineRequest]) -> TimelineReply:
+def timeline(snapshot: Snapshot, asked: Asked[api.TimelineRequest]) -> api.TimelineReply:
     """Return a page of the events of the memory, or of the entity, with this id. Raises NotFound."""
     wanted = asked.request
     return _collected(snapshot, asked.caller, wanted.limit, wanted.offset, newest_first=wanted.order == "desc")
 
 
-def exported(snapshot: Snapshot, asked: Asked[AgentFields]) -> TimelineReply:
+def exported(snapshot: Snapshot, asked: Asked[AgentFields]) -> api.TimelineReply:
     """Return the newest events, in the order of time. Raises NotFound."""
-    found = _collected(snapshot, asked.caller, MAX_EXPORTED, 0, newest_first=True)
-    return TimelineReply(found.entity_type, found.entity_id, found.events[::-1], found.has_more)
+    found = _collected(snapshot, asked.caller, api.MAX_EXPORTED, 0, newest_first=True)
+    return api.TimelineReply(found.entity_type, found.entity_id, found.events[::-1], found.has_more)
 
 
-def _collected(snapshot: Snapshot, caller: Caller, limit: int, offset: int, *, newest_first: bool) -> TimelineReply:
+def _collected(snapshot: Snapshot, caller: Caller, limit: int, offset: int, *, newest_first: bool) -> api.TimelineReply:
     named, read = caller.path["id"], caller.read
     if is_readable(snapshot, named, read):
         policy, bindings = readable_in_any_scope(snapshot, read)
@@ -191,33 +183,33 @@ def _collected(snapshot: Snapshot, caller: Caller, limit: int, offset: int, *, n
             offset,
             newest_first=newest_first,
         )
-        return TimelineReply("memory", named, events, more)
+        return api.TimelineReply("memory", named, events, more)
     graph = OwnGraph(snapshot, read)
     entity = graph.entity(named)
     if entity is None:
-        raise NotFound(NOT_FOUND)
+        raise NotFound(api.NOT_FOUND)
     events, more = _page(
         OF_ENTITY, lambda sql: graph.of_members(sql, [entity.id]), limit, offset, newest_first=newest_first
     )
-    return TimelineReply("entity", entity.id, events, more)
+    return api.TimelineReply("entity", entity.id, events, more)
 
 
 def _page(
     sources: Iterable[Source], rows: Rows, limit: int, offset: int, *, newest_first: bool
-) -> tuple[list[Event], bool]:
+) -> tuple[list[api.Event], bool]:
     """Return the events of the page, and whether there are further ones.
 
     Events of one moment are in the order of the sources.
     """
-    found: list[Event] = []
+    found: list[api.Event] = []
     to, ordered = ("DESC", [*sources][::-1]) if newest_first else ("ASC", [*sources])
     for source in ordered:
         for at, event, _, *values in rows(_PAGE.format(sql=source.sql, to=to, most=offset + limit + 1)):
             told = zip(source.details, values, strict=True)
             details = {name: value for name, value in told if value is not None}
-            found.append(Event(at, cast("Any", source.source), event, details))
+            found.append(api.Event(at, cast("Any", source.source), event, details))
     found.sort(key=lambda event: event.timestamp, reverse=newest_first)
     return found[offset : offset + limit], len(found) > offset + limit
 
 
-READS: Final = {GET_TIMELINE: timeline, EXPORT_TIMELINE: exported}
+READS: Final = {api.GET_TIMELINE: timeline, api.EXPORT_TIMELINE: exported}

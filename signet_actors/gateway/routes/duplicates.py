@@ -9,18 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from signet_actors.errors import Busy
-from signet_actors.features.duplicates.api import (
-    DEDUPLICATE,
-    CompareVectors,
-    DeduplicateReply,
-    DeduplicateRequest,
-    FindExact,
-    FoundDuplicates,
-    FoundPair,
-    MergePair,
-    NoteCompared,
-    PairMerged,
-)
+from signet_actors.features.duplicates import api
 from signet_actors.features.repairs import rules
 from signet_actors.features.repairs.api import EnterRepair
 from signet_actors.gateway.http.route import Call, Handler, HttpResponse
@@ -34,7 +23,7 @@ MERGING: Final = 0.8
 _RETRY_MS: Final = 5000
 
 
-async def deduplicate(call: Call[DeduplicateRequest]) -> HttpResponse:
+async def deduplicate(call: Call[api.DeduplicateRequest]) -> HttpResponse:
     """Merge the pairs that are found, each in a transaction of its own; with ``dryRun`` only list them.
 
     One request at a time, because each keeps a searcher busy. Raises Busy for another one.
@@ -48,13 +37,13 @@ async def deduplicate(call: Call[DeduplicateRequest]) -> HttpResponse:
         call.state.compares_duplicates = False
 
 
-async def _deduplicate(call: Call[DeduplicateRequest]) -> HttpResponse:
+async def _deduplicate(call: Call[api.DeduplicateRequest]) -> HttpResponse:
     request = call.request
     if not request.dry_run:
         call.refuse_if_frozen()
         await call.ask_writer_unkeyed(EnterRepair(action=rules.DEDUPLICATE, principal=call.principal))
     pairs, compared, complete = await _find(call)
-    done = list[FoundPair]()
+    done = list[api.FoundPair]()
     if request.dry_run:
         done = pairs
     else:
@@ -63,18 +52,18 @@ async def _deduplicate(call: Call[DeduplicateRequest]) -> HttpResponse:
             if call.state.clock.monotonic_ns() >= until_ns:
                 compared, complete = None, False
                 break
-            merge = MergePair(found, call.agent_id, call.principal, planned=len(pairs), first=not done)
-            if (await call.ask_writer_unkeyed(merge)).read(PairMerged).merged:
+            merge = api.MergePair(found, call.agent_id, call.principal, planned=len(pairs), first=not done)
+            if (await call.ask_writer_unkeyed(merge)).read(api.PairMerged).merged:
                 done.append(found)
         if compared is not None:
-            await call.ask_writer_unkeyed(NoteCompared(call.agent_id, compared))
+            await call.ask_writer_unkeyed(api.NoteCompared(call.agent_id, compared))
     count = len(done)
     verb = "would be merged" if request.dry_run else "were merged"
     message = f"{count} memories {verb} into others that say the same"
     if not complete:
         message += "; there may be more: the next request goes on"
     return HttpResponse(
-        DeduplicateReply(
+        api.DeduplicateReply(
             action=rules.DEDUPLICATE,
             success=True,
             affected=0 if request.dry_run else count,
@@ -86,26 +75,26 @@ async def _deduplicate(call: Call[DeduplicateRequest]) -> HttpResponse:
     )
 
 
-def _until_ns(call: Call[DeduplicateRequest], part: float) -> int:
+def _until_ns(call: Call[api.DeduplicateRequest], part: float) -> int:
     return call.began_ns + int(part * call.state.config.gateway.request_timeout_ms) * 1_000_000
 
 
-async def _find(call: Call[DeduplicateRequest]) -> tuple[list[FoundPair], int | None, bool]:
+async def _find(call: Call[api.DeduplicateRequest]) -> tuple[list[api.FoundPair], int | None, bool]:
     """Return the pairs, the last vector that was compared, and whether all were compared."""
     repair = call.state.config.memory.pipeline_v2.repair
     clock, limit = call.state.clock, call.request.limit or repair.dedup_batch_size
     until_ns = _until_ns(call, COMPARING)
-    exact = (await call.ask_searcher(FindExact(call.agent_id, limit))).read(FoundDuplicates)
+    exact = (await call.ask_searcher(api.FindExact(call.agent_id, limit))).read(api.FoundDuplicates)
     pairs, merged = list(exact.pairs), tuple(exact.merged)
     compared, done = (0 if call.request.again else exact.compared), False
     while not done and len(pairs) < limit and clock.monotonic_ns() < until_ns:
-        step = CompareVectors(
+        step = api.CompareVectors(
             call.agent_id, compared, repair.dedup_semantic_threshold, limit - len(pairs), without=merged
         )
-        found = (await call.ask_searcher(step)).read(FoundDuplicates)
+        found = (await call.ask_searcher(step)).read(api.FoundDuplicates)
         pairs += found.pairs
         compared, done, merged = found.compared, found.done, tuple(found.merged)
     return pairs, compared, done
 
 
-HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {DEDUPLICATE: partial(gated, rules.DEDUPLICATE, deduplicate)}
+HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {api.DEDUPLICATE: partial(gated, rules.DEDUPLICATE, deduplicate)}

@@ -14,18 +14,7 @@ from msgspec import UNSET
 
 from signet_actors.errors import HTTP_STATUS, ErrorCode, SignetError
 from signet_actors.features.duplicates.api import STATS, DedupStatsReply
-from signet_actors.features.repairs import rules
-from signet_actors.features.repairs.api import (
-    CHECK_TEXT,
-    CLEAN,
-    PLAN,
-    REEMBED,
-    RELEASE,
-    FindWork,
-    PlannedRepair,
-    PlanReply,
-    Work,
-)
+from signet_actors.features.repairs import api, rules
 from signet_actors.gateway.features import answer, ask
 from signet_actors.gateway.http.route import Call, Handler, HttpResponse
 from signet_actors.gateway.routes.diagnostics import measured
@@ -57,19 +46,19 @@ async def gated(action: str, repair: Callable[[Call[Any]], Awaitable[HttpRespons
 async def plan(call: Call[NoFields]) -> HttpResponse:
     """Return the repairs that have something to do."""
     wanted = rules.recommendations(await measured(call, []))
-    found = [PlannedRepair(_NAMES[action], action, reason, True) for action, reason in wanted.items()]
-    work = (await call.ask_searcher(FindWork())).read(Work)
+    found = [api.PlannedRepair(_NAMES[action], action, reason, True) for action, reason in wanted.items()]
+    work = (await call.ask_searcher(api.FindWork())).read(api.Work)
     if work.unembedded:
         reason = f"{work.unembedded} memories have no vector"
-        found.append(PlannedRepair("re-embed", rules.REEMBED, reason, False))
+        found.append(api.PlannedRepair("re-embed", rules.REEMBED, reason, False))
     if work.orphans:
         reason = f"{work.orphans} memories are gone but have vectors"
-        found.append(PlannedRepair("clean-orphans", rules.CLEAN, reason, False))
+        found.append(api.PlannedRepair("clean-orphans", rules.CLEAN, reason, False))
     twice = (await ask(call, STATS, OwnAgent())).read(DedupStatsReply)
     if twice.exact_excess:
         reason = f"{twice.exact_excess} memories have the text of another one"
-        found.append(PlannedRepair("deduplicate", rules.DEDUPLICATE, reason, False))
-    return HttpResponse(PlanReply(found))
+        found.append(api.PlannedRepair("deduplicate", rules.DEDUPLICATE, reason, False))
+    return HttpResponse(api.PlanReply(found))
 
 
 _NAMES: Final = {
@@ -79,9 +68,9 @@ _NAMES: Final = {
     rules.SWEEP: "retention-sweep",
 }
 HANDLERS: Final[dict[Operation[Any], Handler[Any]]] = {
-    PLAN: plan,
-    RELEASE: partial(gated, rules.RELEASE, answer),
-    CHECK_TEXT: partial(gated, rules.CHECK_TEXT, answer),
-    REEMBED: partial(gated, rules.REEMBED, answer),
-    CLEAN: partial(gated, rules.CLEAN, answer),
+    api.PLAN: plan,
+    api.RELEASE: partial(gated, rules.RELEASE, answer),
+    api.CHECK_TEXT: partial(gated, rules.CHECK_TEXT, answer),
+    api.REEMBED: partial(gated, rules.REEMBED, answer),
+    api.CLEAN: partial(gated, rules.CLEAN, answer),
 }

@@ -23,24 +23,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from signet_actors.gateway.server import asgi_extensions, load_shedding
-from signet_actors.gateway.server.framing import (
-    BODY_TIMEOUT,
-    BUSY,
-    HEADERS_TIMEOUT,
-    SERVER_FAULT,
-    TOO_MANY_CONNECTIONS,
-    TOO_MANY_PIPELINED,
-    HeaderLines,
-    HeadTracker,
-    HttpRejection,
-    RequestRejected,
-    body_too_large,
-    check_head,
-    headers_too_large,
-    parser_rejection,
-    rejection_response,
-    response_bytes,
-)
+from signet_actors.gateway.server import framing as wire
 from signet_actors.gateway.server.load_shedding import Deadline, ServerContext, Ticket
 from signet_actors.runtime.socket_uids import SOCKET_CLOSED, End, netlink_uid, unix_peer_uid
 from signet_actors.runtime.sync_points import sync_point
@@ -76,7 +59,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._closing = False
         self._known_peer: list[int | None] = []
         self._discarded = 0
-        self._head = HeadTracker()
+        self._head = wire.HeadTracker()
         self._body_bytes = 0
         self._reading: RequestResponseCycle | None = None  # the request whose body is arriving
         self._serving: RequestResponseCycle | None = None  # the request whose handler runs
@@ -120,7 +103,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._deadline.arm(self.limits.header_ms, self._on_headers_timeout)
         else:
             self.server_context.rejections.connections += 1
-            self._reject(TOO_MANY_CONNECTIONS)
+            self._reject(wire.TOO_MANY_CONNECTIONS)
 
     def has_unread_data(self) -> bool:
         """See ``load_shedding.Connection``."""
@@ -131,7 +114,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """See ``load_shedding.Connection``. A request that has not arrived whole is answered with 503."""
         if self._reading is not None or self._head.started:
             self.server_context.rejections.connections += 1
-            self._reject(TOO_MANY_CONNECTIONS)
+            self._reject(wire.TOO_MANY_CONNECTIONS)
             return
         self._closing = True
         self._unset_keepalive_if_required()
@@ -230,7 +213,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._abort_if_not_reading():
             return
         server_context.admission.shed += 1
-        server_context.rejections.count(BUSY.code)
+        server_context.rejections.count(wire.BUSY.code)
         self.transport.write(
             server_context.busy_response.render(self.server_state.default_headers, server_context.new_trace_id())
         )
@@ -273,13 +256,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             if self._serving is not None:
                 self._serving.keep_alive = False
         except httptools.HttpParserError as error:
-            rejection = parser_rejection(error)
-            if rejection is SERVER_FAULT:
+            rejection = wire.parser_rejection(error)
+            if rejection is wire.SERVER_FAULT:
                 self.logger.exception("parser_callback_failed", exc_info=error.__context__)
             self._reject(rejection)
         else:
             if of_head and head.is_too_large(self.limits):
-                self._reject(headers_too_large(self.limits))
+                self._reject(wire.headers_too_large(self.limits))
 
     def _arm_deadline(self) -> None:
         """Arm the deadline that the state of the connection needs, if none is armed."""
@@ -310,9 +293,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._deadline.disarm()
         self._head.finish()
-        framing = check_head(self.parser.get_http_version(), self.url, self.headers, self.limits)
+        framing = wire.check_head(self.parser.get_http_version(), self.url, self.headers, self.limits)
         if len(self.pipeline) >= MAX_PIPELINED:
-            raise RequestRejected(TOO_MANY_PIPELINED)
+            raise wire.RequestRejected(wire.TOO_MANY_PIPELINED)
         sync_point("gateway.header_read")
         self._body_bytes = 0
         self._counts_received = load_shedding.counts_received_bytes(framing)
@@ -336,7 +319,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
         if self._body_bytes > self.limits.body_bytes:
-            raise RequestRejected(body_too_large(self.limits))
+            raise wire.RequestRejected(wire.body_too_large(self.limits))
         ticket = self._reading_ticket
         if (
             self._counts_received
@@ -345,7 +328,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             and not ticket.add_bytes(len(body), self.limits)
         ):
             self.server_context.admission.shed += 1
-            raise RequestRejected(BUSY)
+            raise wire.RequestRejected(wire.BUSY)
         super().on_body(body)
         sync_point("gateway.body_half")
 
@@ -353,7 +336,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         ticket = self._reading_ticket
         if ticket is not None and not ticket.complete_body(self.limits):
             self.server_context.admission.shed += 1
-            raise RequestRejected(BUSY)
+            raise wire.RequestRejected(wire.BUSY)
         self._deadline.disarm()
         self._head.await_next()
         self._reading = None
@@ -371,8 +354,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._rejected = None
         if cycle.disconnected or cycle.response_complete or self._abort_if_not_reading():
             return
-        self.server_context.rejections.count(BUSY.code)
-        self._write(cycle, BUSY.status, *rejection_response(BUSY, self.server_context.new_trace_id()))
+        self.server_context.rejections.count(wire.BUSY.code)
+        self._write(cycle, wire.BUSY.status, *wire.rejection_response(wire.BUSY, self.server_context.new_trace_id()))
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Start the handler of an admitted request.
@@ -406,16 +389,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         await self.server_context.handler_scheduler.wait_to_start(self.loop)
         await cycle.run_asgi(app)
 
-    async def _send_response(self, cycle: RequestResponseCycle, status: int, headers: HeaderLines, body: bytes) -> None:
+    async def _send_response(
+        self, cycle: RequestResponseCycle, status: int, headers: wire.HeaderLines, body: bytes
+    ) -> None:
         """Write the response, unless the client has disconnected, and complete the cycle. See ``SEND_RESPONSE``."""
         if cycle.flow.write_paused and not cycle.disconnected:
             await cycle.flow.drain()
         if not cycle.disconnected:
             self._write(cycle, status, headers, body)
 
-    def _write(self, cycle: RequestResponseCycle, status: int, headers: HeaderLines, body: bytes) -> None:
+    def _write(self, cycle: RequestResponseCycle, status: int, headers: wire.HeaderLines, body: bytes) -> None:
         head_only = cycle.scope["method"] == "HEAD"
-        encoded = response_bytes(
+        encoded = wire.response_bytes(
             status, cycle.default_headers, headers, body, keep_alive=cycle.keep_alive, head_only=head_only
         )
         cycle.response_started = cycle.response_complete = True
@@ -459,16 +444,16 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._deferred is not None:
             return  # the data has arrived and is deferred
         if not self._head.is_empty:
-            self._reject(HEADERS_TIMEOUT)
+            self._reject(wire.HEADERS_TIMEOUT)
         elif not self.transport.is_closing():
             self.transport.close()
 
     def _on_body_timeout(self) -> None:
-        self._reject(BODY_TIMEOUT)
+        self._reject(wire.BODY_TIMEOUT)
 
     # Rejecting
 
-    def _reject(self, rejection: HttpRejection) -> None:
+    def _reject(self, rejection: wire.HttpRejection) -> None:
         """Stop reading from this connection, and send the rejection unless a response is in progress."""
         if self._closing or self.transport.is_closing():
             return
@@ -487,10 +472,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         elif reading is not None and reading.response_complete:
             self._linger()  # answered before its body arrived: nothing more to send
             return
-        headers, body = rejection_response(rejection, self.server_context.new_trace_id())
+        headers, body = wire.rejection_response(rejection, self.server_context.new_trace_id())
         default, head_only = self.server_state.default_headers, self.parser.get_method() == b"HEAD"
         self.transport.write(
-            response_bytes(rejection.status, default, headers, body, keep_alive=False, head_only=head_only)
+            wire.response_bytes(rejection.status, default, headers, body, keep_alive=False, head_only=head_only)
         )
         self._linger()
 

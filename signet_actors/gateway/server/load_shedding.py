@@ -18,17 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from signet_actors.gateway.server import framing as wire
 from signet_actors.gateway.server.connection_limits import ConnectionLimits
-from signet_actors.gateway.server.framing import (
-    BUSY,
-    MAX_PLAIN_BYTES,
-    TOO_MANY_CONNECTIONS,
-    Framing,
-    PrebuiltBusyResponse,
-    RejectionCounts,
-    RequestRejected,
-    plain_request,
-)
 
 MAX_EVICTION_CHECKS: Final = 32
 """Idle connections that are checked for unread data before eviction gives up."""
@@ -395,18 +386,18 @@ class ServerContext:
     limits: ConnectionLimits
     new_trace_id: Callable[[], str]
     is_write: Callable[[bytes, bytes], bool] = lambda _method, _path: False
-    rejections: RejectionCounts = field(default_factory=RejectionCounts)
+    rejections: wire.RejectionCounts = field(default_factory=wire.RejectionCounts)
     admission: Admission = field(default_factory=Admission)
     connections: ConnectionLimiter = field(default_factory=ConnectionLimiter)
     handler_scheduler: HandlerScheduler = field(default_factory=HandlerScheduler)
     read_scheduler: ReadScheduler = field(default_factory=ReadScheduler)
-    busy_response: PrebuiltBusyResponse = field(default_factory=PrebuiltBusyResponse)
+    busy_response: wire.PrebuiltBusyResponse = field(default_factory=wire.PrebuiltBusyResponse)
 
 
 def should_defer(server_context: ServerContext, limits: ConnectionLimits, data: bytes) -> bool:
     """Return True under overload if ``data``, the start of a request, is short and is not a health or status probe."""
     return (
-        len(data) <= MAX_PLAIN_BYTES
+        len(data) <= wire.MAX_PLAIN_BYTES
         and not data.startswith(_READ_IMMEDIATELY)
         and (bool(server_context.read_scheduler.waiting) or server_context.admission.is_overloaded(limits))
     )
@@ -416,7 +407,7 @@ def should_shed(server_context: ServerContext, limits: ConnectionLimits, data: b
     """Return True if ``data`` is one ordinary request whose class is full: it needs no parser to be refused."""
     if not server_context.admission.is_overloaded(limits):
         return False
-    plain = plain_request(data)
+    plain = wire.plain_request(data)
     if plain is None:
         return False
     method, target = plain
@@ -429,7 +420,7 @@ def admit(
     limits: ConnectionLimits,
     method: bytes,
     target: bytes,
-    framing: Framing,
+    framing: wire.Framing,
     *,
     is_served: bool,
 ) -> Ticket | None:
@@ -453,13 +444,13 @@ def admit(
                 return probe
     if not is_served:
         server_context.rejections.connections += 1
-        raise RequestRejected(TOO_MANY_CONNECTIONS)
+        raise wire.RequestRejected(wire.TOO_MANY_CONNECTIONS)
     ticket = admission.admit(framing.declared, limits, is_write=server_context.is_write(method, path))
     if ticket is None and counts_received_bytes(framing):
-        raise RequestRejected(BUSY)
+        raise wire.RequestRejected(wire.BUSY)
     return ticket
 
 
-def counts_received_bytes(framing: Framing) -> bool:
+def counts_received_bytes(framing: wire.Framing) -> bool:
     """Return True if the body counts by the bytes received, because it is large or of undeclared length."""
     return framing.streamed or framing.declared > LARGE_BODY_BYTES

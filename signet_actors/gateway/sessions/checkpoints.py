@@ -21,23 +21,12 @@ from signet_actors.config.pipeline_schema import ContinuityConfig
 from signet_actors.domain.redaction.scan import without_known
 from signet_actors.domain.text_cut import beginning_of
 from signet_actors.errors import InvalidRequest, SignetError
+from signet_actors.features.checkpoints import rules
 from signet_actors.features.checkpoints.api import (
     CONTEXT_CHARS,
     CheckpointRecorded,
     RecordCheckpoint,
     StoredCheckpoint,
-)
-from signet_actors.features.checkpoints.rules import (
-    MAX_QUERIES,
-    MAX_REMEMBERS,
-    QUERY_CHARS,
-    RECENT_PROMPTS,
-    CheckpointTrigger,
-    Draft,
-    digest,
-    latest,
-    normalized_project,
-    prompt_line,
 )
 from signet_actors.gateway.sessions.ledger import RecallLedger
 from signet_actors.gateway.sessions.session_secrets import SessionSecrets
@@ -81,11 +70,11 @@ class Activity:
         self.harness: str | None = None
         self.project: str | None = None
         self.prompt_count = self.all_prompts = self.new_chars = 0
-        self.prompts: deque[str] = deque(maxlen=RECENT_PROMPTS)
+        self.prompts: deque[str] = deque(maxlen=rules.RECENT_PROMPTS)
         self.queries: tuple[str, ...] = ()
         self.remembers: tuple[str, ...] = ()
         self.focal: OrderedDict[str, str] = OrderedDict()
-        self.draft: Draft | None = None
+        self.draft: rules.Draft | None = None
         self.draft_id = ""
         self.closes_ns = self.retry_ns = 0
         self.unsaved = self.ending = self.over = False
@@ -150,7 +139,7 @@ class SessionCheckpoints:
         """Note that memories were searched for."""
         if query and self._is_noted(key):
             activity = self._of(key, agent_id)
-            activity.queries = latest((*activity.queries, beginning_of(query, _TEXT_CHARS)), MAX_QUERIES)
+            activity.queries = rules.latest((*activity.queries, beginning_of(query, _TEXT_CHARS)), rules.MAX_QUERIES)
             self._schedule()
 
     def named(self, key: str | None, agent_id: str, entities: Iterable[tuple[str, str]]) -> None:
@@ -168,14 +157,14 @@ class SessionCheckpoints:
         """Note that memories were stored."""
         if self._is_noted(key):
             activity = self._of(key, agent_id)
-            activity.remembers = latest((*activity.remembers, *ids), MAX_REMEMBERS)
+            activity.remembers = rules.latest((*activity.remembers, *ids), rules.MAX_REMEMBERS)
             self._schedule()
 
     async def make(
         self,
         key: str,
         agent_id: str,
-        trigger: CheckpointTrigger,
+        trigger: rules.CheckpointTrigger,
         *,
         harness: str | None = None,
         project: str | None = None,
@@ -189,7 +178,7 @@ class SessionCheckpoints:
         return named if (await self._store(activity)).stored else None
 
     async def make_soon(
-        self, key: str | None, agent_id: str, trigger: CheckpointTrigger, **more: str | None
+        self, key: str | None, agent_id: str, trigger: rules.CheckpointTrigger, **more: str | None
     ) -> str | None:
         """Like ``make``, for a hook: return None if it is not stored in a moment; it is stored later then."""
         if key is None or not self.enabled:
@@ -238,13 +227,13 @@ class SessionCheckpoints:
 
     async def settle(self, agent_id: str, *, key: str | None, project: str | None) -> None:
         """Store what the session, or the agent's sessions of the project, did until now; wait for it for a moment."""
-        wanted = normalized_project(project)
+        wanted = rules.normalized_project(project)
         found = [
             activity
             for activity in self._sessions.values()
             if activity.agent_id == agent_id
             and (activity.is_new or activity.unsaved)
-            and (activity.key == key if key is not None else normalized_project(activity.project) == wanted)
+            and (activity.key == key if key is not None else rules.normalized_project(activity.project) == wanted)
         ]
         for activity in found:
             if activity.is_new:
@@ -312,10 +301,10 @@ class SessionCheckpoints:
         activity.project = project or activity.project
         return activity
 
-    def _draft(self, activity: Activity, trigger: CheckpointTrigger, context: str | None = None) -> None:
+    def _draft(self, activity: Activity, trigger: rules.CheckpointTrigger, context: str | None = None) -> None:
         """Make a checkpoint of what happened since the last one, or extend the one whose window is open."""
         now_ms = self._clock.wall_ms()
-        draft = Draft(
+        draft = rules.Draft(
             trigger,
             activity.project,
             activity.prompt_count,
@@ -367,7 +356,7 @@ class SessionCheckpoints:
                     activity.ending, activity.over = False, True
             return done
 
-    def _composed(self, activity: Activity, draft: Draft) -> StoredCheckpoint:
+    def _composed(self, activity: Activity, draft: rules.Draft) -> StoredCheckpoint:
         """Return the checkpoint without secrets. Takes milliseconds if there is much to search."""
         known = self._secrets.of(activity.key)
         for text in (*draft.prompts, *draft.queries, draft.context or ""):
@@ -377,7 +366,7 @@ class SessionCheckpoints:
             return without_known(self._cleaned(text, known), known)
 
         project = clean(draft.project or "") or None
-        lines = (prompt_line(clean(text)) for text in draft.prompts)
+        lines = (rules.prompt_line(clean(text)) for text in draft.prompts)
         values = [value.lower() for value in known]
 
         def whole(query: str) -> str:  # terms are words: of a secret that a later prompt told, parts may be among them
@@ -386,7 +375,7 @@ class SessionCheckpoints:
                 word for word in words if len(word) < _LEAST_PART or not any(word.lower() in value for value in values)
             )
 
-        queries = tuple(line[:QUERY_CHARS] for line in map(prompt_line, map(whole, draft.queries)) if line)
+        queries = tuple(line[: rules.QUERY_CHARS] for line in map(rules.prompt_line, map(whole, draft.queries)) if line)
         shown = replace(
             draft,
             project=project,
@@ -400,9 +389,9 @@ class SessionCheckpoints:
             agent_id=activity.agent_id,
             harness=clean(activity.harness or "") or None,
             project=project,
-            project_normalized=normalized_project(project),
+            project_normalized=rules.normalized_project(project),
             trigger=draft.trigger,
-            digest=digest(shown),
+            digest=rules.digest(shown),
             prompt_count=draft.prompt_count,
             memory_queries=msgspec.json.encode(queries).decode(),
             recent_remembers=msgspec.json.encode(draft.remembers).decode(),

@@ -13,15 +13,8 @@ from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.session_inject import LAST_SESSION_HEADING
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
+from signet_actors.features.checkpoints import rules
 from signet_actors.features.checkpoints.api import FindRecovery, LastTurns, RecoveryFound, StoredCheckpoint
-from signet_actors.features.checkpoints.rules import (
-    RECOVERY_HEADING,
-    last_words,
-    normalized_project,
-    recovery_text,
-    says_nothing,
-    work_so_far,
-)
 from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.sessions.hook_runner import HookSession
 from signet_actors.operations.hooks import SessionStartRequest
@@ -53,7 +46,7 @@ async def recovery_of(call: Call[SessionStartRequest], session: HookSession) -> 
         return Recovery()
     request, state, context = call.request, call.state, session.context
     settings = state.config.memory.pipeline_v2.continuity
-    project = normalized_project(request.project or (None if context is None else context.project))
+    project = rules.normalized_project(request.project or (None if context is None else context.project))
     goes_on = request.source in GOES_ON or (context is not None and context.epoch > 0)
     known = session.key if goes_on else project
     if not settings.enabled or request.source == "clear" or not known:
@@ -76,16 +69,16 @@ async def recovery_of(call: Call[SessionStartRequest], session: HookSession) -> 
         if checkpoint is not None and checkpoint.created_at > told.created_at:
             told = checkpoint
         turns = [] if transcript is None else transcript.turns
-        digest = await asyncio.to_thread(work_so_far, turns, digest, most - _HEAD_CHARS)
+        digest = await asyncio.to_thread(rules.work_so_far, turns, digest, most - _HEAD_CHARS)
     elif told.session_key != session.key:
         is_newer = checkpoint is not None and not told.ended and checkpoint.created_at > told.created_at
-        digest = last_words([] if transcript is None else transcript.turns, digest, is_newer=is_newer)
-    if says_nothing(digest):
+        digest = rules.last_words([] if transcript is None else transcript.turns, digest, is_newer=is_newer)
+    if rules.says_nothing(digest):
         return Recovery()
     digest, _ = state.redactor.clean(digest)
     said = _said(told, session.key, request.source)
-    heading = LAST_SESSION_HEADING if told.ended and told.session_key != session.key else RECOVERY_HEADING
-    return Recovery(recovery_text(said, digest, most, heading=heading), told.session_key)
+    heading = LAST_SESSION_HEADING if told.ended and told.session_key != session.key else rules.RECOVERY_HEADING
+    return Recovery(rules.recovery_text(said, digest, most, heading=heading), told.session_key)
 
 
 def _said(found: StoredCheckpoint | LastTurns, key: str | None, source: str | None) -> str:

@@ -15,18 +15,8 @@ from typing import Final
 from msgspec import UNSET
 
 from signet_actors.config.hooks_schema import SessionStartConfig
+from signet_actors.domain import session_inject
 from signet_actors.domain.dated_sections import are_in_lines, unrepeated
-from signet_actors.domain.session_inject import (
-    BANNER,
-    IDENTITY_FILES,
-    RECENT_FILE,
-    TOOLS_BANNER,
-    IdentityFile,
-    Line,
-    SessionStart,
-    news,
-    session_start,
-)
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.domain.versions import Dated, newest_versions
 from signet_actors.errors import SignetError
@@ -40,14 +30,7 @@ from signet_actors.gateway.sessions.notices import notifications_now, peers_of
 from signet_actors.gateway.sessions.recovery import GOES_ON, WAIT_S, recovery_of
 from signet_actors.gateway.sessions.searches import note_search
 from signet_actors.gateway.synthesis.memory_file import working_memory
-from signet_actors.operations.hooks import (
-    HookIdentity,
-    Notifications,
-    SessionStartReply,
-    SessionStartRequest,
-    StartMemory,
-    UserPromptRequest,
-)
+from signet_actors.operations import hooks as api
 from signet_actors.protocol.memories import Memory, Wording
 from signet_actors.protocol.sessions import FindSessionStart, SessionStartFound
 from signet_actors.runtime.connected_harnesses import has_identity
@@ -64,12 +47,12 @@ FORGETS_AT_RESUME: Final = ("gemini",)
 """Harnesses that leave out of a resumed conversation what the start has injected, but not what a prompt has."""
 
 
-async def start_reply(call: Call[SessionStartRequest], session: HookSession) -> SessionStartReply:
+async def start_reply(call: Call[api.SessionStartRequest], session: HookSession) -> api.SessionStartReply:
     """Return what the session should know; only a reminder if it has that already. Raises SignetError."""
     context, source = session.context, call.request.source
     is_deferred = call.request.deferred and session.key is not None
     if context is None:
-        return SessionStartReply() if is_deferred else (await _full_start(call, session, None))[0]
+        return api.SessionStartReply() if is_deferred else (await _full_start(call, session, None))[0]
     await call.hold(context.lock)
     repeated = context.is_answered(call.request_key)
     is_lost = source == "resume" and call.request.harness in FORGETS_AT_RESUME and not is_deferred
@@ -81,24 +64,24 @@ async def start_reply(call: Call[SessionStartRequest], session: HookSession) -> 
         context.awaits_summary = source == COMPACTED
     if is_deferred:
         context.source = source
-        return SessionStartReply(session_known=session.known)
+        return api.SessionStartReply(session_known=session.known)
     if context.started and (call.request_key is None or call.request_key != context.start_key):
         recovery = (await recovery_of(call, session)).section if source in GOES_ON else ""
         has_tools = await call.state.has_tools(call.request.harness)
-        text = f"{TOOLS_BANNER if has_tools else BANNER}\n\n{recovery}".rstrip()
+        text = f"{session_inject.TOOLS_BANNER if has_tools else session_inject.BANNER}\n\n{recovery}".rstrip()
         told = None
         if source == "resume":
             told = await _with_new_constraints(call, session, context, recovery, has_tools=has_tools)
         if told is None:
             await note_search(call, "start", session, skipped=KNOWN, characters=len(text))
         text = told or text
-        return SessionStartReply(identity=HookIdentity(), inject=text, dynamic_context=text, session_known=True)
+        return api.SessionStartReply(identity=api.HookIdentity(), inject=text, dynamic_context=text, session_known=True)
     return (await _full_start(call, session, context))[0]
 
 
 async def start_with_prompt(
-    call: Call[UserPromptRequest], session: HookSession
-) -> tuple[SessionStartReply, list[tuple[str, Wording]]] | None:
+    call: Call[api.UserPromptRequest], session: HookSession
+) -> tuple[api.SessionStartReply, list[tuple[str, Wording]]] | None:
     """Return the start and the memories in it, None if the session has it; hold the session for the prompt."""
     context, request = session.context, call.request
     if context is None:
@@ -107,7 +90,7 @@ async def start_with_prompt(
     is_given = context.started and not context.is_answered(call.request_key)
     if is_given or not call.state.config.hooks.session_start.enabled:
         return None
-    start = SessionStartRequest(
+    start = api.SessionStartRequest(
         harness=request.harness,
         project=request.project or context.project,
         source=context.source,
@@ -116,7 +99,7 @@ async def start_with_prompt(
     return await _full_start(call.with_request(start), session, context)
 
 
-def _query(call: Call[SessionStartRequest], session: HookSession, context: Context | None) -> FindSessionStart:
+def _query(call: Call[api.SessionStartRequest], session: HookSession, context: Context | None) -> FindSessionStart:
     settings = call.state.config.hooks.session_start
     return FindSessionStart(
         read=call.read,
@@ -134,7 +117,7 @@ def _query(call: Call[SessionStartRequest], session: HookSession, context: Conte
 
 
 async def _with_new_constraints(
-    call: Call[SessionStartRequest], session: HookSession, context: Context, recovery: str, *, has_tools: bool
+    call: Call[api.SessionStartRequest], session: HookSession, context: Context, recovery: str, *, has_tools: bool
 ) -> str | None:
     """Return the text for a session that is resumed, with the constraints that it was not told; None without any.
 
@@ -154,7 +137,7 @@ async def _with_new_constraints(
     ]
     if not new:
         return None
-    start = session_start(
+    start = session_inject.session_start(
         files=(),
         constraints=[_line(found.newer, memory) for memory in new],
         preferred=(),
@@ -175,14 +158,14 @@ async def _with_new_constraints(
     return start.text
 
 
-def _limit(call: Call[SessionStartRequest]) -> int:
+def _limit(call: Call[api.SessionStartRequest]) -> int:
     limit, asked = call.state.config.hooks.session_start.max_inject_chars, call.request.max_inject_chars
     return limit if asked is None else min(limit, asked)
 
 
 async def _full_start(
-    call: Call[SessionStartRequest], session: HookSession, context: Context | None
-) -> tuple[SessionStartReply, list[tuple[str, Wording]]]:
+    call: Call[api.SessionStartRequest], session: HookSession, context: Context | None
+) -> tuple[api.SessionStartReply, list[tuple[str, Wording]]]:
     state, request = call.state, call.request
     settings = state.config.hooks.session_start
     is_owner = await call.is_owner()  # see ``owner_parts`` of the operation
@@ -218,7 +201,7 @@ async def _full_start(
     has_tools = await state.has_tools(request.harness)
     line = partial(_line, found.newer)
     make = partial(
-        session_start,
+        session_inject.session_start,
         constraints=list(map(line, constraints)),
         recovery=recovery.section,
         session_key=session.key,
@@ -232,7 +215,7 @@ async def _full_start(
             line(each) for each, is_told in zip(memories, is_summary, strict=True) if each.id in used and not is_told
         ],
         last_session=[line(each) for each, is_told in zip(memories, is_summary, strict=True) if is_told],
-        since=news(found.new_memories, None if since_ms is None else state.clock.wall_ms() - since_ms),
+        since=session_inject.news(found.new_memories, None if since_ms is None else state.clock.wall_ms() - since_ms),
         all_constraints=found.all_constraints,
         peers=peers,
         status=[item.message for item in notices],
@@ -262,24 +245,26 @@ async def _full_start(
         call.when_sent(lambda: state.ledger.record_start(context, rows, call.request_key))
     if shown and not call.observes and not state.config.memory.pipeline_v2.mutations_frozen:
         state.access_counts.add(start.ids, "injected", trace_id=call.trace_id)
-    reply = SessionStartReply(
-        identity=identity if is_owner else HookIdentity(),
+    reply = api.SessionStartReply(
+        identity=identity if is_owner else api.HookIdentity(),
         memories=[_shown(memory) for memory in shown],
         inject=start.text,
-        recent_context=next((text[: file.chars] for file, text in files if file.name == RECENT_FILE), UNSET),
+        recent_context=next(
+            (text[: file.chars] for file, text in files if file.name == session_inject.RECENT_FILE), UNSET
+        ),
         stable_system_prompt=start.stable,
         dynamic_context=start.dynamic,
         context_hash=hashlib.sha256(start.stable.encode()).hexdigest(),
-        notifications=Notifications(notices, len(notices)) if notices else UNSET,
+        notifications=api.Notifications(notices, len(notices)) if notices else UNSET,
         session_known=session.known if session.key is not None else UNSET,
     )
     return reply, rows
 
 
 async def _note(
-    call: Call[SessionStartRequest],
+    call: Call[api.SessionStartRequest],
     session: HookSession,
-    start: SessionStart,
+    start: session_inject.SessionStart,
     found: SessionStartFound,
     fitting: Iterable[str],
     repeated: Iterable[str] = (),
@@ -322,38 +307,45 @@ def _reasons(found: SessionStartFound) -> dict[str, Outcome]:
 
 
 def _each_once(
-    binding: Sequence[Memory], found: Sequence[Memory], files: Sequence[tuple[IdentityFile, str]]
+    binding: Sequence[Memory], found: Sequence[Memory], files: Sequence[tuple[session_inject.IdentityFile, str]]
 ) -> tuple[list[Memory], list[Memory]]:
     """Return constraints and memories without those whose text another one has, or for a memory, an identity file."""
     repeated = are_in_lines([each.content for each in binding], ())
     constraints = [each for each, again in zip(binding, repeated, strict=True) if not again]
-    said = [*(each.content for each in constraints), *(text for file, text in files if file.name != RECENT_FILE)]
+    said = [
+        *(each.content for each in constraints),
+        *(text for file, text in files if file.name != session_inject.RECENT_FILE),
+    ]
     repeated = are_in_lines([each.content for each in found], said)
     return constraints, [each for each, again in zip(found, repeated, strict=True) if not again]
 
 
 def _unrepeated(
-    files: Sequence[tuple[IdentityFile, str]], shown: Sequence[Memory], constraints: Sequence[Memory]
-) -> list[tuple[IdentityFile, str]]:
+    files: Sequence[tuple[session_inject.IdentityFile, str]], shown: Sequence[Memory], constraints: Sequence[Memory]
+) -> list[tuple[session_inject.IdentityFile, str]]:
     """Return the files without the lines that repeat what is shown of memories; identity files repeat constraints."""
     told = {
         True: [(each.id, each.content) for each in shown],
         False: [(each.id, each.content) for each in shown if each in constraints],
     }
-    once = [(file, unrepeated(text, told[file.name == RECENT_FILE])) for file, text in files]
+    once = [(file, unrepeated(text, told[file.name == session_inject.RECENT_FILE])) for file, text in files]
     return [(file, text) for file, text in once if text.strip()]
 
 
-def _files(settings: SessionStartConfig) -> list[IdentityFile]:
+def _files(settings: SessionStartConfig) -> list[session_inject.IdentityFile]:
     """Return the files that the configuration includes."""
     if not settings.include_identity:
         return []
-    return [file for file in IDENTITY_FILES if file.name != RECENT_FILE or settings.include_recent_context]
+    return [
+        file
+        for file in session_inject.IDENTITY_FILES
+        if file.name != session_inject.RECENT_FILE or settings.include_recent_context
+    ]
 
 
 def _read_workspace(
-    workspace: Path, agent_id: str, project: str | None, harness: str, files: Sequence[IdentityFile]
-) -> tuple[Sequence[tuple[IdentityFile, str]], HookIdentity]:
+    workspace: Path, agent_id: str, project: str | None, harness: str, files: Sequence[session_inject.IdentityFile]
+) -> tuple[Sequence[tuple[session_inject.IdentityFile, str]], api.HookIdentity]:
     """Return the texts of the agent's files that the harness does not read itself, and the identity. Blocks."""
     identity = identity_of_agent(workspace, agent_id)
     lasting = [file for file in files if file in LASTING_FILES]
@@ -361,15 +353,15 @@ def _read_workspace(
         [] if lasting and has_identity(workspace, harness, agent_id) else read_identity(workspace, agent_id, lasting)
     )
     for file in files:
-        text = working_memory(workspace, agent_id, project) if file.name == RECENT_FILE else ""
+        text = working_memory(workspace, agent_id, project) if file.name == session_inject.RECENT_FILE else ""
         if text:
             found.append((file, text))
-    return found, HookIdentity(identity.name, identity.description or UNSET)
+    return found, api.HookIdentity(identity.name, identity.description or UNSET)
 
 
-def _line(newer: Mapping[str, str], memory: Memory) -> Line:
-    return Line(memory.id, memory.content, memory.tags, memory.said_at, newer.get(memory.id))
+def _line(newer: Mapping[str, str], memory: Memory) -> session_inject.Line:
+    return session_inject.Line(memory.id, memory.content, memory.tags, memory.said_at, newer.get(memory.id))
 
 
-def _shown(memory: Memory) -> StartMemory:
-    return StartMemory(memory.id, memory.content, memory.type, memory.importance, memory.created_at)
+def _shown(memory: Memory) -> api.StartMemory:
+    return api.StartMemory(memory.id, memory.content, memory.type, memory.importance, memory.created_at)

@@ -19,14 +19,7 @@ from signet_actors.config.checks import is_loopback
 from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.http_calls import HttpCalls
-from signet_actors.providers.llm.provider import (
-    AVAILABILITY_TIMEOUT_MS,
-    MAX_ANSWER_BYTES,
-    Availability,
-    Generated,
-    counted,
-    estimated_tokens,
-)
+from signet_actors.providers.llm import provider
 from signet_actors.providers.llm.structured_output import StructuredOutput
 from signet_actors.runtime.socket_uids import listener_uids
 
@@ -68,7 +61,7 @@ class OllamaProvider:
         self._named = named
         self.model = model or DEFAULT_MODEL
         self._structured = StructuredOutput(asks=structured)
-        self._calls = HttpCalls("Ollama", server_address(endpoint), max_bytes=MAX_ANSWER_BYTES)
+        self._calls = HttpCalls("Ollama", server_address(endpoint), max_bytes=provider.MAX_ANSWER_BYTES)
 
     @property
     def endpoint(self) -> str:
@@ -80,7 +73,7 @@ class OllamaProvider:
 
     async def generate(
         self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
-    ) -> Generated:
+    ) -> provider.Generated:
         # Another program may listen at the port since the provider was selected.
         foreign = None if self._named else await foreign_listener(self.endpoint)
         if foreign is not None:
@@ -90,7 +83,7 @@ class OllamaProvider:
 
     async def _generate(
         self, prompt: str, max_tokens: int | None, wanted: AnswerFormat | None, timeout_ms: int
-    ) -> Generated:
+    ) -> provider.Generated:
         options: dict[str, float] = {"temperature": 0, "num_ctx": _context(prompt, max_tokens or _ANSWER_TOKENS)}
         if max_tokens is not None:
             options["num_predict"] = max_tokens
@@ -107,12 +100,12 @@ class OllamaProvider:
         if not answer.response.strip():
             raise ProviderError(ProviderErrorKind.MALFORMED, f"Ollama returned no text (model {self.model})")
         counts = answer.prompt_eval_count, answer.eval_count
-        return counted(prompt, answer.response, *counts, cost_microusd=0, reports_cost=False)
+        return provider.counted(prompt, answer.response, *counts, cost_microusd=0, reports_cost=False)
 
-    async def available(self) -> Availability:
+    async def available(self) -> provider.Availability:
         foreign = None if self._named else await foreign_listener(self.endpoint)
         if foreign is not None:
-            return Availability(False, foreign)
+            return provider.Availability(False, foreign)
         return await server_has_model(self._calls, self.model)
 
     async def close(self) -> None:
@@ -124,17 +117,17 @@ def how_to_start(model: str) -> str:
     return f"start it with `ollama serve`, or install it (https://ollama.com) and run `ollama pull {model}`"
 
 
-async def server_has_model(calls: HttpCalls, model: str) -> Availability:
+async def server_has_model(calls: HttpCalls, model: str) -> provider.Availability:
     """Check that the server answers and has ``model``, within three seconds."""
     try:
-        tags = await calls.get("/api/tags", Tags, timeout_ms=AVAILABILITY_TIMEOUT_MS)
+        tags = await calls.get("/api/tags", Tags, timeout_ms=provider.AVAILABILITY_TIMEOUT_MS)
     except ProviderError as error:
-        return Availability(False, f"{error.detail}; {how_to_start(model)}")
+        return provider.Availability(False, f"{error.detail}; {how_to_start(model)}")
     if not tags.have(model):
-        return Availability(
+        return provider.Availability(
             False, f"Ollama is running but does not have the model {model}; install it with `ollama pull {model}`"
         )
-    return Availability(True, f"Ollama is running at {calls.endpoint} and has the model {model}")
+    return provider.Availability(True, f"Ollama is running at {calls.endpoint} and has the model {model}")
 
 
 def server_address(endpoint: str) -> str:
@@ -144,7 +137,7 @@ def server_address(endpoint: str) -> str:
 
 
 def _context(prompt: str, answer_tokens: int) -> int:
-    needed = estimated_tokens(prompt) + answer_tokens
+    needed = provider.estimated_tokens(prompt) + answer_tokens
     return next((step for step in _CONTEXT_STEPS if needed <= step), _CONTEXT_STEPS[-1])
 
 

@@ -18,34 +18,15 @@ import zmq
 
 from signet_actors.config.schema import Config
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError
-from signet_actors.protocol.control import (
-    Drain,
-    EndSnapshots,
-    Exiting,
-    Heartbeat,
-    Idle,
-    InCall,
-    Ready,
-    SnapshotsEnded,
-    Starting,
-    TreeChanged,
-)
+from signet_actors.protocol import control as messages
 from signet_actors.protocol.message import Failure
 from signet_actors.runtime.clock import Clock, next_heartbeat_ns
 from signet_actors.runtime.logging.configuration import set_level
 from signet_actors.runtime.logging.throttle import LogThrottle
+from signet_actors.runtime.messaging import sockets
 from signet_actors.runtime.messaging.blocking import BlockingRef
 from signet_actors.runtime.messaging.envelope import MessageFactory, MessageReader, new_counters
 from signet_actors.runtime.messaging.mailbox import Incoming, Linger, Mailbox, has_message
-from signet_actors.runtime.messaging.sockets import (
-    SEARCH_SOCKET,
-    SUPERVISOR_SOCKET,
-    bind_router,
-    close_all,
-    connect_dealer,
-    new_context,
-    socket_identity,
-)
 from signet_actors.runtime.processes.call_reporter import CallReporter
 from signet_actors.runtime.processes.child_context import ChildContext, decode_control
 from signet_actors.runtime.processes.idle_trimmer import IdleTrimmer
@@ -97,10 +78,12 @@ class ActorLoop:
         self.message_factory = MessageFactory(boot)
         self.counters = new_counters()
         self.reader = MessageReader(self.message_factory, self.counters, LogThrottle(log, clock))
-        self.tree = TreeChanged([])
-        self._context = new_context()
+        self.tree = messages.TreeChanged([])
+        self._context = sockets.new_context()
         self._poller = zmq.Poller()
-        self._control = connect_dealer(self._context, boot.socket_dir, SUPERVISOR_SOCKET, boot.name, boot.bus_key)
+        self._control = sockets.connect_dealer(
+            self._context, boot.socket_dir, sockets.SUPERVISOR_SOCKET, boot.name, boot.bus_key
+        )
         self._poller.register(self._control, zmq.POLLIN)
         self._mailboxes: list[Mailbox[Any]] = []
         self._unbound: list[tuple[str, msgspec.msgpack.Decoder[Any], int, int, Linger | None]] = []
@@ -139,7 +122,9 @@ class ActorLoop:
 
     def join_pool(self, name: str, decoder: msgspec.msgpack.Decoder[M]) -> None:
         """Offer this actor at the gateway's search socket as ``name``; it gets one query at a time."""
-        socket = connect_dealer(self._context, self.boot.socket_dir, SEARCH_SOCKET, name, self.boot.bus_key)
+        socket = sockets.connect_dealer(
+            self._context, self.boot.socket_dir, sockets.SEARCH_SOCKET, name, self.boot.bus_key
+        )
         self._pool_mailbox = Mailbox(
             socket,
             decoder,
@@ -157,14 +142,14 @@ class ActorLoop:
         boot = self.boot
         return BlockingRef(
             self,
-            lambda: connect_dealer(self._context, boot.socket_dir, name, boot.name, boot.bus_key),
+            lambda: sockets.connect_dealer(self._context, boot.socket_dir, name, boot.name, boot.bus_key),
             name,
             reply_decoder,
         )
 
     def starting(self, detail: str) -> None:
         """Tell the supervisor what this actor still does before Ready."""
-        self.tell_supervisor(Starting(detail))
+        self.tell_supervisor(messages.Starting(detail))
         self.log.info("starting", detail=detail)
 
     def heartbeat(self) -> None:
@@ -175,7 +160,7 @@ class ActorLoop:
         if self._next_heartbeat and now > self._next_heartbeat + self._heartbeat_ns:
             self.counters["hb_missed"] += 1
         self._next_heartbeat = next_heartbeat_ns(now, self._heartbeat_ns)
-        self.tell_supervisor(Heartbeat({**self.counters, **process_metrics(), **self._actor_counters}))
+        self.tell_supervisor(messages.Heartbeat({**self.counters, **process_metrics(), **self._actor_counters}))
         if not supervisor_is_alive(self.boot.supervisor_pid):
             raise ActorExit(ExitCode.GIVE_UP, "the supervisor has exited")
 
@@ -196,7 +181,7 @@ class ActorLoop:
         """Tell the supervisor that this process holds no snapshot, if it has asked."""
         if self._snapshots_to_end is not None:
             asked, self._snapshots_to_end = self._snapshots_to_end, None
-            self.tell_supervisor(SnapshotsEnded(asked))
+            self.tell_supervisor(messages.SnapshotsEnded(asked))
 
     def wait_for(self, socket: zmq.Socket[bytes], timeout_ms: int) -> None:
         """Wait for a message from ``socket`` or the supervisor, at most ``timeout_ms``; for ``BlockingRef``."""
@@ -212,26 +197,26 @@ class ActorLoop:
             return self._run(actor)
         except ActorExit as leaving:
             self.log.error("exiting", code=leaving.exit_code, detail=leaving.detail)  # noqa: TRY400 - no crash, a decision
-            self.tell_supervisor(Exiting(leaving.exit_code, leaving.detail))
+            self.tell_supervisor(messages.Exiting(leaving.exit_code, leaving.detail))
             return leaving.exit_code
         except Exception as error:
             self.log.critical("crashed", exc_info=error)
-            self.tell_supervisor(Exiting(_UNEXPECTED_EXIT, f"crashed with {type(error).__name__}"))
+            self.tell_supervisor(messages.Exiting(_UNEXPECTED_EXIT, f"crashed with {type(error).__name__}"))
             return _UNEXPECTED_EXIT
         finally:
             self.calls.stop()
-            close_all(self._context, flush=True)
+            sockets.close_all(self._context, flush=True)
 
     def _run(self, actor: Actor[M]) -> int:
         self._control.poll(self.config.supervision.heartbeat_ms, zmq.POLLOUT)  # until the connection is up
-        self.tell_supervisor(Starting(""))
+        self.tell_supervisor(messages.Starting(""))
         actor.start()
         if self._pool_mailbox is not None:
             self._poller.register(self._pool_mailbox.socket, zmq.POLLIN)
             self._mailboxes.append(self._pool_mailbox)
             self._announce_due = True
         for name, decoder, max_items, max_bytes, linger in self._unbound:
-            socket = bind_router(self._context, self.boot.socket_dir, name, self.boot.bus_key)
+            socket = sockets.bind_router(self._context, self.boot.socket_dir, name, self.boot.bus_key)
             mailbox: Mailbox[Any] = Mailbox(
                 socket,
                 decoder,
@@ -245,9 +230,9 @@ class ActorLoop:
             )
             self._poller.register(socket, zmq.POLLIN)
             self._mailboxes.append(mailbox)
-            self._mailbox_files[name] = socket_identity(self.boot.socket_dir, name)
+            self._mailbox_files[name] = sockets.socket_identity(self.boot.socket_dir, name)
         self._actor_counters = actor.counters()
-        self.tell_supervisor(Ready())
+        self.tell_supervisor(messages.Ready())
         self.log.info("ready")
         self._run_loop(actor)
         self.log.info("draining")
@@ -290,7 +275,7 @@ class ActorLoop:
     def _check_sockets(self) -> None:
         """Raise ``ActorExit`` if another process has taken a socket's path: the next process binds it again."""
         for name, ours in self._mailbox_files.items():
-            if socket_identity(self.boot.socket_dir, name) != ours and self.may_be_replaced():
+            if sockets.socket_identity(self.boot.socket_dir, name) != ours and self.may_be_replaced():
                 raise ActorExit(ExitCode.IO_ERROR, f"the socket {name}.sock was removed or replaced")
 
     def _process_mailboxes(self, actor: Actor[M]) -> bool:
@@ -339,7 +324,7 @@ class ActorLoop:
         """Offer this searcher to the gateway; while no gateway is connected, let POLLOUT wake the loop."""
         assert self._pool_mailbox is not None
         try:
-            self._pool_mailbox.socket.send_multipart(self.message_factory.tell(Idle()), zmq.NOBLOCK)
+            self._pool_mailbox.socket.send_multipart(self.message_factory.tell(messages.Idle()), zmq.NOBLOCK)
             self._announce_due = False
         except zmq.ZMQError:
             pass
@@ -351,7 +336,7 @@ class ActorLoop:
     def tell_supervisor(self, body: msgspec.Struct) -> None:
         """Send ``body`` to the supervisor, in order; while the connection is not up, keep the newest few messages."""
         with self.calls.lock:
-            if not isinstance(body, Heartbeat | InCall) or not self._unsent_control:
+            if not isinstance(body, messages.Heartbeat | messages.InCall) or not self._unsent_control:
                 self._unsent_control = [*self._unsent_control[-4:], self.message_factory.tell(body)]
             while self._unsent_control:
                 try:
@@ -367,16 +352,16 @@ class ActorLoop:
             if opened is None:
                 continue
             match opened[1]:
-                case TreeChanged() as tree:
+                case messages.TreeChanged() as tree:
                     self._tree_changed(tree)
-                case Drain():
+                case messages.Drain():
                     self._drain_asked = True
-                case EndSnapshots(asked):
+                case messages.EndSnapshots(asked):
                     self._snapshots_to_end = asked
                 case Config() as config:
                     self._reloaded = config
 
-    def _tree_changed(self, tree: TreeChanged) -> None:
+    def _tree_changed(self, tree: messages.TreeChanged) -> None:
         before = {child.name: child.incarnation for child in self.tree.children}
         for child in tree.children:
             if child.incarnation > before.get(child.name, child.incarnation):

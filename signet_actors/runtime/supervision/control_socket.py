@@ -22,17 +22,9 @@ from signet_actors.protocol.control import ChildMessage
 from signet_actors.protocol.header import Header
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.logging.throttle import LogThrottle
+from signet_actors.runtime.messaging import sockets
 from signet_actors.runtime.messaging.envelope import UNDECODABLE, MessageFactory, decode_header
 from signet_actors.runtime.messaging.mailbox import has_message
-from signet_actors.runtime.messaging.sockets import (
-    SUPERVISOR_SOCKET,
-    bind_router,
-    close_all,
-    make_private_directory,
-    new_context,
-    rebind,
-    socket_identity,
-)
 from signet_actors.runtime.processes.child_context import ChildContext
 
 if TYPE_CHECKING:
@@ -56,26 +48,26 @@ class ControlSocket:
         self._counters = counters
         self._message_factory = MessageFactory(boot)
         self._decoder: msgspec.msgpack.Decoder[ChildMessage] = msgspec.msgpack.Decoder(ChildMessage)
-        self._context = new_context()
-        self._socket = bind_router(self._context, boot.socket_dir, SUPERVISOR_SOCKET, boot.bus_key)
+        self._context = sockets.new_context()
+        self._socket = sockets.bind_router(self._context, boot.socket_dir, sockets.SUPERVISOR_SOCKET, boot.bus_key)
         self._directory = boot.socket_dir
-        self._file = socket_identity(self._directory, SUPERVISOR_SOCKET)
+        self._file = sockets.socket_identity(self._directory, sockets.SUPERVISOR_SOCKET)
         self._poller = zmq.Poller()
         self._poller.register(self._socket, zmq.POLLIN)
 
     def close(self) -> None:
         """Close the socket and drop what it has not sent yet."""
-        close_all(self._context, flush=False)
+        sockets.close_all(self._context, flush=False)
 
     def reclaim_path(self) -> bool:
         """Bind the path again if its socket file was removed or replaced; return whether that was so."""
-        if self._file is not None and socket_identity(self._directory, SUPERVISOR_SOCKET) == self._file:
+        if self._file is not None and sockets.socket_identity(self._directory, sockets.SUPERVISOR_SOCKET) == self._file:
             return False
         self._file = None
         with contextlib.suppress(ConfigError, OSError, zmq.ZMQError):  # tried again at the next check
-            make_private_directory(Path(self._directory))
-            rebind(self._socket, self._directory, SUPERVISOR_SOCKET)
-            self._file = socket_identity(self._directory, SUPERVISOR_SOCKET)
+            sockets.make_private_directory(Path(self._directory))
+            sockets.rebind(self._socket, self._directory, sockets.SUPERVISOR_SOCKET)
+            self._file = sockets.socket_identity(self._directory, sockets.SUPERVISOR_SOCKET)
         return True
 
     def wake_on(self, descriptor: int) -> None:

@@ -20,24 +20,7 @@ import msgspec
 
 from signet_actors.config.schema import Config
 from signet_actors.errors import ConfigError, ExitCode, WorkspaceLocked
-from signet_actors.protocol.control import (
-    FAILED,
-    RESTARTING,
-    STARTING,
-    STOPPING,
-    UP,
-    Exiting,
-    FilesOpened,
-    GetTree,
-    Heartbeat,
-    InCall,
-    Ready,
-    Reload,
-    SnapshotsEnded,
-    Starting,
-    TreeChanged,
-    WalPressure,
-)
+from signet_actors.protocol import control as messages
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.logging.configuration import set_level
 from signet_actors.runtime.processes.child_context import ChildContext, encode_context
@@ -134,7 +117,7 @@ class Supervisor:
         self._drain: TreeDrain | None = None
         self._failed_ns: int | None = None
 
-    def states(self) -> TreeChanged:
+    def states(self) -> messages.TreeChanged:
         return self._children.states()
 
     def run(self, signals: int) -> int:
@@ -308,7 +291,7 @@ class Supervisor:
         code, notice, cause = child.exit_cause(code)
         self._changed = True
         if self._drain is not None or child.stop_deadline_ns is not None or not child.wanted:
-            child.state = STOPPING
+            child.state = messages.STOPPING
             child.detail = cause
             child.stop_deadline_ns = None
             self._log.info("child_stopped", child=child.name, cause=cause)
@@ -317,12 +300,12 @@ class Supervisor:
             return
         self._log.error("child_exited", child=child.name, child_incarnation=child.incarnation, cause=cause)
         if code in _FATAL_EXIT_CODES:
-            child.state = FAILED
+            child.state = messages.FAILED
             child.detail = cause
             self._stop(code, f"{child.name}: {notice or cause}")
             return
         if (missing := self._files.missing(exited=child)) is not None:
-            child.state = FAILED
+            child.state = messages.FAILED
             child.detail = cause
             self._fail(missing)
             return
@@ -341,18 +324,20 @@ class Supervisor:
             self._over_budget(child, cause)
             return
         child.on_probation = False
-        child.state = RESTARTING
+        child.state = messages.RESTARTING
         child.restart_at_ns = (now_ms + decision.delay_ms) * _MS
         self._log.info("child_restart_scheduled", child=child.name, delay_ms=decision.delay_ms)
 
     def _over_budget(self, child: Child, cause: str) -> None:
         """Stop the daemon for a core child, unless another of its pool is up; else retry the child in ten minutes."""
-        siblings = [other for other in self._children.group(child.group) if other is not child and other.state == UP]
+        siblings = [
+            other for other in self._children.group(child.group) if other is not child and other.state == messages.UP
+        ]
         if child.spec.core and not siblings:
-            child.state = FAILED
+            child.state = messages.FAILED
             self._stop(ExitCode.GIVE_UP, f"{child.name} keeps failing: {cause}")
             return
-        child.state = FAILED
+        child.state = messages.FAILED
         child.on_probation = True
         child.restart_at_ns = self._clock.monotonic_ns() + self._retry_failed_ns
         self._log.error("child_restart_postponed", child=child.name, cause=cause)
@@ -366,7 +351,7 @@ class Supervisor:
 
     def _start_soon(self, child: Child) -> None:
         """Schedule a first start, no restart; one because of a crash waits for the crashed child."""
-        child.state = STARTING
+        child.state = messages.STARTING
         child.detail = ""
         wait_ms = LATE_START_MS if child.spec.after_crash_of else 0
         child.restart_at_ns = self._clock.monotonic_ns() + wait_ms * _MS
@@ -385,34 +370,34 @@ class Supervisor:
             self._control.tell(child.name, self._children.states())
         self._send_config(child)
         match message.body:
-            case Starting(detail):
+            case messages.Starting(detail):
                 if detail and detail != child.detail:
                     child.detail = detail
                     self._changed = True
-            case Ready(detail):
+            case messages.Ready(detail):
                 self._on_ready(child, detail)
-            case Heartbeat(counters):
+            case messages.Heartbeat(counters):
                 child.counters = counters
                 if child.spec.listens:  # it reports health, so it must see that the supervisor is alive
                     self._control.tell(child.name, self._children.states())
-            case InCall(call, elapsed_ms):
+            case messages.InCall(call, elapsed_ms):
                 if call == "sync":
                     former_s = child.counters.get("sync_seconds", 0.0)
                     child.counters = {**child.counters, "sync_seconds": max(former_s, elapsed_ms / 1000)}
-            case Exiting():
+            case messages.Exiting():
                 child.exit_notice = message.body
-            case GetTree():
+            case messages.GetTree():
                 self._control.answer(message, self._children.states())
-            case WalPressure():
+            case messages.WalPressure():
                 self._changed |= relieve_wal(self._children, message.body, self._control, self._log)
-            case SnapshotsEnded(asked):
+            case messages.SnapshotsEnded(asked):
                 child.snapshots_ended = asked
-            case FilesOpened():
+            case messages.FilesOpened():
                 self._record_opened(child, message.body)
             case _:
                 assert_never(message.body)
 
-    def _record_opened(self, child: Child, files: FilesOpened) -> None:
+    def _record_opened(self, child: Child, files: messages.FilesOpened) -> None:
         """Watch the files that ``child`` opened; stop if another daemon has locked the database."""
         try:
             self._files.record_opened(child, files)
@@ -426,7 +411,7 @@ class Supervisor:
         if child.ready_ms is not None or not child.process.exists or child.kill_reason:
             return
         child.ready_ms = child.last_seen_ns // _MS
-        child.state = UP if self._drain is None and child.stop_deadline_ns is None else STOPPING
+        child.state = messages.UP if self._drain is None and child.stop_deadline_ns is None else messages.STOPPING
         child.detail = detail
         self._changed = True
         self._log.info("child_up", child=child.name, child_incarnation=child.incarnation)
@@ -478,7 +463,7 @@ class Supervisor:
     def _send_config(self, child: Child) -> None:
         """Send the configuration unless the child has it; if that fails, again with its next message."""
         if child.config is not self.config and self._control.tell(
-            child.name, Reload(msgspec.json.encode(self.config).decode())
+            child.name, messages.Reload(msgspec.json.encode(self.config).decode())
         ):
             child.config = self.config
 

@@ -11,14 +11,7 @@ import msgspec
 import numpy as np
 
 from signet_actors.domain.timestamps import iso
-from signet_actors.features.projection.api import (
-    MAX_POINTS,
-    FindProjection,
-    FoundProjection,
-    Node,
-    Points,
-    ProjectionReply,
-)
+from signet_actors.features.projection import api
 from signet_actors.features.projection.reads import StoredMap, sessions_of, shown, stored_map
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.message import Answered
@@ -29,7 +22,7 @@ from signet_actors.store.engine import Snapshot
 from signet_actors.store.rows import decode_tags
 
 
-def find(reader: Reader, snapshot: Snapshot, query: FindProjection) -> Answered:
+def find(reader: Reader, snapshot: Snapshot, query: api.FindProjection) -> Answered:
     """Return a page of the map, and whether a new one is to be made: there is none, or memories came or changed since.
 
     Without memories the map is empty, and none is made.
@@ -42,15 +35,15 @@ def find(reader: Reader, snapshot: Snapshot, query: FindProjection) -> Answered:
     count, newest = int(everything.sum()), int(with_vector[everything].max(initial=0))
     if made is None and count:
         total = int((reader.allowed_rows(snapshot, query.read, Filters()) & (with_vector > 0)).sum())
-        found = FoundProjection(None, min(total, MAX_POINTS), is_current=False)
+        found = api.FoundProjection(None, min(total, api.MAX_POINTS), is_current=False)
     else:
-        made = made or StoredMap(Points("pca", [], [], []), 0, 0, iso(reader.clock.wall_ms()))
+        made = made or StoredMap(api.Points("pca", [], [], []), 0, 0, iso(reader.clock.wall_ms()))
         reply = _page(reader, snapshot, query, made)
-        found = FoundProjection(reply, reply.total, is_current=count <= made.embedded and newest <= made.newest)
+        found = api.FoundProjection(reply, reply.total, is_current=count <= made.embedded and newest <= made.newest)
     return Answered(msgspec.json.encode(found))
 
 
-def _page(reader: Reader, snapshot: Snapshot, query: FindProjection, made: StoredMap) -> ProjectionReply:
+def _page(reader: Reader, snapshot: Snapshot, query: api.FindProjection, made: StoredMap) -> api.ProjectionReply:
     points = made.points
     rows = np.array(points.rows, np.int64)
     places = np.flatnonzero(_admitted(reader, snapshot, query)[rows]) if len(rows) else rows
@@ -59,7 +52,7 @@ def _page(reader: Reader, snapshot: Snapshot, query: FindProjection, made: Store
     kept = [place for place in wanted.tolist() if points.rows[place] in texts]
     total = len(places)
     number = {place: at for at, place in enumerate(kept)}
-    return ProjectionReply(
+    return api.ProjectionReply(
         status="cached",
         dimensions=query.dimensions,
         count=len(kept),
@@ -74,7 +67,7 @@ def _page(reader: Reader, snapshot: Snapshot, query: FindProjection, made: Store
     )
 
 
-def _admitted(reader: Reader, snapshot: Snapshot, query: FindProjection) -> Mask:
+def _admitted(reader: Reader, snapshot: Snapshot, query: api.FindProjection) -> Mask:
     columns, size = reader.columns, reader.columns.size
     mask = reader.allowed_rows(snapshot, query.read, query.filters).copy()
     if query.types:
@@ -97,7 +90,7 @@ def _admitted(reader: Reader, snapshot: Snapshot, query: FindProjection) -> Mask
     return mask
 
 
-def _node(at: list[float], row: tuple[Any, ...]) -> Node:
+def _node(at: list[float], row: tuple[Any, ...]) -> api.Node:
     memory_id, content, who, importance, kind, tags, pinned, *origin = row
     told = (content, who, importance, kind, decode_tags(tags), bool(pinned), *origin)
-    return Node(memory_id, at[0], at[1], *told, *at[2:])
+    return api.Node(memory_id, at[0], at[1], *told, *at[2:])

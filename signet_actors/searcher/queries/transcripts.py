@@ -13,25 +13,8 @@ from signet_actors.domain.query_words import fts_expression, fts_match, match_te
 from signet_actors.domain.said_again import MOST_CHARS, Passage, may_say, says, statements_of
 from signet_actors.domain.transcripts.excerpts import conversation_around, excerpt
 from signet_actors.domain.transcripts.turns import conversation
+from signet_actors.protocol import transcripts as messages
 from signet_actors.protocol.memories import Filters
-from signet_actors.protocol.transcripts import (
-    ExpandSessions,
-    FindSaying,
-    FoundSession,
-    GetTranscript,
-    ListPastSessions,
-    ListSpans,
-    PastSessionsListed,
-    SayingFound,
-    SearchSessions,
-    SessionExcerpt,
-    SessionsExpanded,
-    SessionsFound,
-    SessionSpan,
-    SpansListed,
-    TranscriptFound,
-    TranscriptTurn,
-)
 from signet_actors.searcher.forgotten import Forgotten
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.engine import Snapshot
@@ -55,26 +38,26 @@ _BESIDE: Final = 4
 """Turns before and after the one that matches, of which an excerpt may have a part."""
 
 
-def get(snapshot: Snapshot, query: GetTranscript) -> TranscriptFound:
+def get(snapshot: Snapshot, query: messages.GetTranscript) -> messages.TranscriptFound:
     """Return a page of the session's turns; no transcript if it is missing, forgotten, or not readable."""
     found = stored.readable_transcript(snapshot, query.session_key, query.read)
     if found is None:
-        return TranscriptFound(transcript=None)
+        return messages.TranscriptFound(transcript=None)
     seq, transcript = found
     turns, rest = stored.turns_after(snapshot, seq, query.after, query.max_bytes, query.max_rows)
-    return TranscriptFound(transcript=transcript, turns=turns, next=rest)
+    return messages.TranscriptFound(transcript=transcript, turns=turns, next=rest)
 
 
-def search(snapshot: Snapshot, query: SearchSessions) -> SessionsFound:
+def search(snapshot: Snapshot, query: messages.SearchSessions) -> messages.SessionsFound:
     """Return the sessions whose turns match any word of the query, best first, each with its best turn."""
     terms = match_terms(query.query)
     expression = fts_expression(terms)
     if expression is None:
-        return SessionsFound(sessions=[])
+        return messages.SessionsFound(sessions=[])
     words = (*terms.phrases, *terms.pairs)
-    return SessionsFound(
+    return messages.SessionsFound(
         sessions=[
-            FoundSession(
+            messages.FoundSession(
                 turn.session_key,
                 turn.agent_id,
                 turn.harness,
@@ -90,7 +73,7 @@ def search(snapshot: Snapshot, query: SearchSessions) -> SessionsFound:
     )
 
 
-def expand(snapshot: Snapshot, query: ExpandSessions) -> SessionsExpanded:
+def expand(snapshot: Snapshot, query: messages.ExpandSessions) -> messages.SessionsExpanded:
     """Return for each session with a transcript the turns around the one that matches the query best."""
     found = stored.readable_sessions(snapshot, query.sessions, query.read)
     terms = match_terms(query.query)
@@ -103,8 +86,10 @@ def expand(snapshot: Snapshot, query: ExpandSessions) -> SessionsExpanded:
         turns, at = stored.turns_beside(snapshot, transcript, best.get(transcript, 0), _BESIDE)
         if turns:
             texts = [(turn.role, turn.content, turn.continues) for turn in turns]
-            excerpts.append(SessionExcerpt(agent_id, key, conversation_around(texts, at, words, query.max_chars)))
-    return SessionsExpanded(excerpts)
+            excerpts.append(
+                messages.SessionExcerpt(agent_id, key, conversation_around(texts, at, words, query.max_chars))
+            )
+    return messages.SessionsExpanded(excerpts)
 
 
 def _ending(turns: Sequence[tuple[str, str, bool]]) -> str:
@@ -115,7 +100,7 @@ def _ending(turns: Sequence[tuple[str, str, bool]]) -> str:
     )
 
 
-def _left(turns: Sequence[TranscriptTurn], forgotten: Forgotten | None) -> list[tuple[str, str, bool]]:
+def _left(turns: Sequence[messages.TranscriptTurn], forgotten: Forgotten | None) -> list[tuple[str, str, bool]]:
     """Return role and text of the turns, and whether each continues the one before it; what was forgotten is left out.
 
     Sentences count alone, and as what goes on from the turns before them or answers the last prompt.
@@ -133,7 +118,7 @@ def _left(turns: Sequence[TranscriptTurn], forgotten: Forgotten | None) -> list[
     return said
 
 
-def saying(reader: Reader, snapshot: Snapshot, query: FindSaying) -> SayingFound:
+def saying(reader: Reader, snapshot: Snapshot, query: messages.FindSaying) -> messages.SayingFound:
     """Return the agent's sessions in which what the memories say was said, by one side or by question and answer.
 
     Return the other memories that say it, and the sessions that may say it in much fewer or other words, too.
@@ -158,7 +143,7 @@ def saying(reader: Reader, snapshot: Snapshot, query: FindSaying) -> SayingFound
             passage = Passage(row.content)
             if row.agent_id == query.read.agent_id and any(says(passage, each) for each in statements):
                 memories[row.id] = None
-        search_ = SearchSessions(text, query.read, _SAYING)
+        search_ = messages.SearchSessions(text, query.read, _SAYING)
         for turn in stored.best_turns(snapshot, search_, expression, places=_TURNS_OF_EACH):
             if turn.agent_id == query.read.agent_id and turn.session_key not in sessions:
                 beside, _ = stored.turns_beside(snapshot, turn.transcript, turn.turn, 1)
@@ -167,18 +152,18 @@ def saying(reader: Reader, snapshot: Snapshot, query: FindSaying) -> SayingFound
                     sessions[turn.session_key] = None
                 elif may_say(passage, statements[0]):
                     perhaps[turn.session_key] = None
-    return SayingFound(
+    return messages.SayingFound(
         [*sessions],
         [each for each in perhaps if each not in sessions],
         [each for each in memories if each not in query.ids],
     )
 
 
-def past(snapshot: Snapshot, query: ListPastSessions) -> PastSessionsListed:
-    return PastSessionsListed(*stored.past(snapshot, query))
+def past(snapshot: Snapshot, query: messages.ListPastSessions) -> messages.PastSessionsListed:
+    return messages.PastSessionsListed(*stored.past(snapshot, query))
 
 
-def spans(reader: Reader, snapshot: Snapshot, query: ListSpans) -> SpansListed:
+def spans(reader: Reader, snapshot: Snapshot, query: messages.ListSpans) -> messages.SpansListed:
     """Return the sessions of the window, the latest first, each with the beginning of what was said then."""
     found = stored.spans(snapshot, query.start, query.end, query.read, query.project)
     expression = fts_expression(match_terms(query.words))
@@ -200,8 +185,10 @@ def spans(reader: Reader, snapshot: Snapshot, query: ListSpans) -> SpansListed:
             ending = _ending(_left(last, forgotten))
         if query.unasked and not text and not ending:
             continue
-        listed.append(SessionSpan(span.agent_id, span.session_key, span.project, span.start, span.end, text, ending))
-    return SpansListed(listed)
+        listed.append(
+            messages.SessionSpan(span.agent_id, span.session_key, span.project, span.start, span.end, text, ending)
+        )
+    return messages.SpansListed(listed)
 
 
 def _is_in(snapshot: Snapshot, span: Span, best: int | None, expression: str) -> bool:

@@ -10,16 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from signet_actors.domain.graph.names import CHUNK_GROUP, EXTRACTED
-from signet_actors.operations.structured import (
-    MAX_ASPECTS,
-    MAX_ATTRIBUTES,
-    MAX_ENTITIES,
-    MAX_HINTS,
-    StatedAspect,
-    StatedAttribute,
-    StatedEntity,
-    Structured,
-)
+from signet_actors.operations import structured
 from signet_actors.store.engine import Snapshot
 
 _OWN: Final = "m.agent_id = :agent_id AND m.id IN ({})"
@@ -43,18 +34,18 @@ _HINTS: Final = (
 )
 
 
-def stated(snapshot: Snapshot, agent_id: str, ids: Sequence[str]) -> dict[str, Structured]:
+def stated(snapshot: Snapshot, agent_id: str, ids: Sequence[str]) -> dict[str, structured.Structured]:
     """Return what each of the memories states, by its id, within the bounds of what a caller may state.
 
     A memory of another agent is left out: its graph is not that of the caller. So are attributes without an aspect.
     """
     members = snapshot.dialect.members("ids")
     bindings = {"agent_id": agent_id, "ids": snapshot.dialect.listed(list(ids))}
-    entities: dict[str, list[StatedEntity]] = {}
+    entities: dict[str, list[structured.StatedEntity]] = {}
     related: set[tuple[str, str]] = set()
     relations = snapshot.rows(_RELATIONS.format(members), bindings)
     for memory, source, kind, relation, target, target_kind, sure in relations:
-        triple = StatedEntity(
+        triple = structured.StatedEntity(
             name=source,
             type=_type(kind),
             relationship=relation,
@@ -66,14 +57,14 @@ def stated(snapshot: Snapshot, agent_id: str, ids: Sequence[str]) -> dict[str, S
         related |= {(memory, source), (memory, target)}
     for memory, name, kind in snapshot.rows(_MENTIONS.format(members), bindings):
         if (memory, name) not in related:
-            entities.setdefault(memory, []).append(StatedEntity(name=name, type=_type(kind)))
-    aspects: dict[str, dict[tuple[str, str], list[StatedAttribute]]] = {}
+            entities.setdefault(memory, []).append(structured.StatedEntity(name=name, type=_type(kind)))
+    aspects: dict[str, dict[tuple[str, str], list[structured.StatedAttribute]]] = {}
     counts: Counter[str] = Counter()
     attributes = snapshot.rows(_ATTRIBUTES.format(members), bindings)
     for memory, entity, aspect, content, kind, group, claim, sure, importance in attributes:
         counts[memory] += 1
-        if counts[memory] <= MAX_ATTRIBUTES:
-            attribute = StatedAttribute(
+        if counts[memory] <= structured.MAX_ATTRIBUTES:
+            attribute = structured.StatedAttribute(
                 content=content, kind=kind, group_key=group, claim_key=claim, confidence=sure, importance=importance
             )
             aspects.setdefault(memory, {}).setdefault((entity, aspect), []).append(attribute)
@@ -81,13 +72,13 @@ def stated(snapshot: Snapshot, agent_id: str, ids: Sequence[str]) -> dict[str, S
     for memory, hint in snapshot.rows(_HINTS.format(members), bindings):
         hints.setdefault(memory, []).append(hint)
     return {
-        memory: Structured(
-            entities=tuple(entities.get(memory, [])[:MAX_ENTITIES]),
+        memory: structured.Structured(
+            entities=tuple(entities.get(memory, [])[: structured.MAX_ENTITIES]),
             aspects=tuple(
-                StatedAspect(entity=entity, name=name, attributes=tuple(said))
-                for (entity, name), said in list(aspects.get(memory, {}).items())[:MAX_ASPECTS]
+                structured.StatedAspect(entity=entity, name=name, attributes=tuple(said))
+                for (entity, name), said in list(aspects.get(memory, {}).items())[: structured.MAX_ASPECTS]
             ),
-            hints=tuple(hints.get(memory, [])[:MAX_HINTS]),
+            hints=tuple(hints.get(memory, [])[: structured.MAX_HINTS]),
         )
         for memory in dict.fromkeys((*entities, *aspects, *hints))
     }
