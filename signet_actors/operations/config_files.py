@@ -10,7 +10,7 @@ import msgspec
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.operations.field_types import FieldType, Given
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import ADMIN_CHANGE, Operation
 from signet_actors.operations.problem import Problem
 from signet_actors.operations.request_fields import NoFields
 
@@ -98,9 +98,7 @@ READ_CONFIG: Final[Operation[NoFields, ConfigFilesReply]] = Operation(
     name="config.read",
     summary="The configuration and identity files",
     tag="config",
-    method="GET",
     paths=("/api/config",),
-    request=NoFields,
     replies={200: ConfigFilesReply},
     permission=Permission.ADMIN,
     owner_only=True,
@@ -114,12 +112,8 @@ WRITE_CONFIG: Final[Operation[WriteConfigRequest, WriteConfigReply]] = Operation
     request=WriteConfigRequest,
     example={"file": "agent.yaml", "content": "search:\n  alpha: 0.6\n"},
     replies={200: WriteConfigReply, 409: Problem},
-    permission=Permission.ADMIN,
-    audited=True,
-    effect=Effect.OTHER,
-    rate="admin",
+    **ADMIN_CHANGE,
     keyed=False,
-    owner_only=True,
     description=(
         "agent.yaml is replaced only if the daemon could start with it, and takes effect within two "
         "seconds. The previous file is kept in .daemon/previous. Settings that control where texts and keys are "

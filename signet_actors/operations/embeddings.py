@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped, Flag
-from signet_actors.operations.operation import BY_ALL, Operation
+from signet_actors.operations.operation import MEMORY_READ, Operation
 from signet_actors.operations.problem import PROBLEMS
 from signet_actors.operations.request_fields import AgentFields, NoFields
 
@@ -120,23 +120,18 @@ EXPORT_EMBEDDINGS: Final[Operation[ExportEmbeddingsRequest, EmbeddingsReply]] = 
     name="embeddings.export",
     summary="Export stored embeddings",
     tag="Embeddings",
-    method="GET",
     paths=("/api/embeddings",),
     request=ExportEmbeddingsRequest,
     example={"vectors": "true", "limit": 50},
     replies={200: EmbeddingsReply, **PROBLEMS},
-    permission=Permission.RECALL,
-    scoped_by=BY_ALL,
-    served_by="searcher",
+    **MEMORY_READ,
     audited=True,
 )
 EMBEDDING_STATUS: Final[Operation[NoFields, EmbeddingStatusReply]] = Operation(
     name="embeddings.status",
     summary="State of the embedding provider",
     tag="Embeddings",
-    method="GET",
     paths=("/api/embeddings/status",),
-    request=NoFields,
     replies={200: EmbeddingStatusReply, **PROBLEMS},
     permission=Permission.RECALL,
 )
@@ -144,9 +139,7 @@ EMBEDDING_HEALTH: Final[Operation[NoFields, EmbeddingHealthReply]] = Operation(
     name="embeddings.health",
     summary="Coverage and consistency of the embeddings",
     tag="Embeddings",
-    method="GET",
     paths=("/api/embeddings/health",),
-    request=NoFields,
     replies={200: EmbeddingHealthReply, **PROBLEMS},
     permission=Permission.RECALL,
     served_by="searcher",

@@ -13,7 +13,7 @@ from msgspec import Meta
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.workspace_git import GitExchange, GitState
 from signet_actors.operations.field_types import Flag, Number, SecretRule, Text
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import ADMIN_CHANGE, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import NoFields
 
@@ -80,13 +80,9 @@ def _exchange(verb: str, summary: str, description: str) -> Operation[NoFields, 
         paths=(f"/api/git/{verb}",),
         request=NoFields,
         replies={200: GitExchangeReply, 504: Problem, **PROBLEMS},
-        permission=Permission.ADMIN,
+        **ADMIN_CHANGE,
         served_by="retention",
-        effect=Effect.OTHER,
-        rate="admin",
         keyed=False,
-        owner_only=True,
-        audited=True,
         body_required=False,
         description=description,
     )
@@ -96,9 +92,7 @@ STATUS: Final[Operation[NoFields, GitStatusReply]] = Operation(
     name="git.status",
     summary="The workspace's git repository",
     tag="git",
-    method="GET",
     paths=("/api/git/status",),
-    request=NoFields,
     replies={200: GitStatusReply, **PROBLEMS},
     permission=Permission.ADMIN,
     served_by="retention",
@@ -119,9 +113,7 @@ READ_SETTINGS: Final[Operation[NoFields, GitSettings]] = Operation(
     name="git.config",
     summary="The settings of the workspace's git repository",
     tag="git",
-    method="GET",
     paths=("/api/git/config",),
-    request=NoFields,
     replies={200: GitSettings},
     permission=Permission.ADMIN,
     owner_only=True,
@@ -135,12 +127,8 @@ WRITE_SETTINGS: Final[Operation[GitSettingsRequest, GitSettingsChanged]] = Opera
     request=GitSettingsRequest,
     example={"autoCommit": True},
     replies={200: GitSettingsChanged, 409: Problem, **PROBLEMS},
-    permission=Permission.ADMIN,
-    audited=True,
-    effect=Effect.OTHER,
-    rate="admin",
+    **ADMIN_CHANGE,
     keyed=False,
-    owner_only=True,
     description="Writes agent.yaml; takes effect within two seconds.",
 )
 OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (STATUS, PULL, PUSH, SYNC, READ_SETTINGS, WRITE_SETTINGS)

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import ADMIN_CHANGE, Operation
 from signet_actors.operations.request_fields import NoFields
 
 
@@ -57,9 +57,7 @@ LIST_HARNESSES: Final[Operation[NoFields, HarnessesReply]] = Operation(
     name="harnesses.list",
     summary="List the connected harnesses",
     tag="config",
-    method="GET",
     paths=("/api/harnesses",),
-    request=NoFields,
     replies={200: HarnessesReply},
     permission=Permission.DIAGNOSTICS,
 )
@@ -69,15 +67,10 @@ REGENERATE: Final[Operation[NoFields, RegenerateReply]] = Operation(
     tag="config",
     method="POST",
     paths=("/api/harnesses/regenerate",),
-    request=NoFields,
     replies={200: RegenerateReply},
-    permission=Permission.ADMIN,
+    **ADMIN_CHANGE,
     served_by="retention",
-    audited=True,
-    effect=Effect.OTHER,
-    rate="admin",
     keyed=False,
-    owner_only=True,
     body_required=False,
     description="The daemon does so by itself two seconds after an identity file has changed.",
 )

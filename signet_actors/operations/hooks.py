@@ -19,7 +19,7 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.domain.ranking.explanation import Explanation
 from signet_actors.domain.text_cut import beginning_of, ends_of
 from signet_actors.operations import field_types as types
-from signet_actors.operations.operation import BY_AGENT, BY_ALL, OWNERS_SESSION, Effect, Operation
+from signet_actors.operations.operation import BY_AGENT, BY_ALL, MEMORY_READ, OWNERS_SESSION, Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.recall import RecallFields, RecallReply, RecallResult
 from signet_actors.operations.remember import RememberChunksReply, RememberReply, RowKey
@@ -405,9 +405,7 @@ USER_PROMPT: Final[Operation[UserPromptRequest, UserPromptReply]] = Operation(
     request=UserPromptRequest,
     example={"harness": "claude-code", "userPrompt": "which port has the staging database?", "sessionKey": "s-1"},
     replies={200: UserPromptReply, 403: Problem, 404: Problem, **_REFUSALS},
-    permission=Permission.RECALL,
-    scoped_by=BY_ALL,
-    served_by="searcher",
+    **MEMORY_READ,
     owner_parts=OWNERS_SESSION,
     lenient=True,
 )
@@ -438,9 +436,7 @@ HOOK_RECALL: Final[Operation[HookRecallRequest, HookRecallReply | HookRecallSkip
     request=HookRecallRequest,
     example={"harness": "codex", "query": "when is the release branch cut?", "limit": 5},
     replies={200: HookRecallReply | HookRecallSkipped, **_REFUSALS},
-    permission=Permission.RECALL,
-    scoped_by=BY_ALL,
-    served_by="searcher",
+    **MEMORY_READ,
     owner_parts=f"turns of sessions, and {OWNERS_SESSION}",
     lenient=True,
 )

@@ -34,7 +34,6 @@ GET_IDENTITY: Final[Operation[IdentityRequest, IdentityReply]] = Operation(
     name="identity.get",
     summary="Identity of an agent",
     tag="config",
-    method="GET",
     paths=("/api/identity",),
     request=IdentityRequest,
     replies={200: IdentityReply},

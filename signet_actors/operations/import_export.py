@@ -17,7 +17,7 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.operations import field_types as types
 from signet_actors.operations.headers import JSON_LINES, NEXT_CURSOR_HEADER
-from signet_actors.operations.operation import BY_ALL, EXAMPLE_MEMORY, Effect, Operation
+from signet_actors.operations.operation import EXAMPLE_MEMORY, MEMORY_READ, Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.remember import RowKey
 from signet_actors.operations.request_fields import AgentFields, Importance, LongText
@@ -228,14 +228,11 @@ EXPORT_MEMORIES: Final[Operation[ExportRequest, bytes]] = Operation(
     name="memories.export",
     summary="Read memories in bulk",
     tag="Transfer",
-    method="GET",
     paths=("/api/memory/export",),
     request=ExportRequest,
     example={"limit": 100},
     replies={200: bytes, **PROBLEMS},
-    permission=Permission.RECALL,
-    scoped_by=BY_ALL,
-    served_by="searcher",
+    **MEMORY_READ,
     audited=True,
     owner_only=True,
     media_types=(JSON_LINES,),

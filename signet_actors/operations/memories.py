@@ -11,10 +11,9 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.operations.field_types import Clamped, Flag, SecretRule, Text
-from signet_actors.operations.operation import BY_ALL, EXAMPLE_MEMORY, Operation, Tool
+from signet_actors.operations.operation import EXAMPLE_MEMORY, MEMORY_READ, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import (
     SINCE_FOR_MODELS,
@@ -229,14 +228,11 @@ LIST_MEMORIES: Final[Operation[ListMemoriesRequest, MemoryListReply]] = Operatio
     name="memories.list",
     summary="List memories",
     tag="Memories",
-    method="GET",
     paths=("/api/memories",),
     request=ListMemoriesRequest,
     example={"type": "fact", "limit": 20},
     replies={200: MemoryListReply, **PROBLEMS},
-    permission=Permission.RECALL,
-    scoped_by=BY_ALL,
-    served_by="searcher",
+    **MEMORY_READ,
     tool=Tool(
         name="memory_list",
         title="List memories",
@@ -262,41 +258,32 @@ MOST_USED: Final[Operation[MostUsedRequest, MostUsedReply]] = Operation(
     name="memories.most_used",
     summary="List the memories that recalls return most often",
     tag="Memories",
-    method="GET",
     paths=("/api/memories/most-used",),
     request=MostUsedRequest,
     example={"limit": 5},
     replies={200: MostUsedReply, **PROBLEMS},
-    permission=Permission.RECALL,
-    scoped_by=BY_ALL,
-    served_by="searcher",
+    **MEMORY_READ,
 )
 FIND_BY_PREFIX: Final[Operation[FindByPrefixRequest, FoundByPrefixReply]] = Operation(
     name="memories.find_by_prefix",
     summary="Find memories by the first characters of their id",
     tag="Memories",
-    method="GET",
     paths=("/api/memories/by-prefix",),
     request=FindByPrefixRequest,
     example={"prefix": EXAMPLE_MEMORY[:6]},
     replies={200: FoundByPrefixReply, **PROBLEMS},
-    permission=Permission.RECALL,
-    scoped_by=BY_ALL,
-    served_by="searcher",
+    **MEMORY_READ,
 )
 GET_MEMORY: Final[Operation[GetMemoryRequest, MemoryReply]] = Operation(
     name="memories.get",
     summary="Read a memory",
     tag="Memories",
-    method="GET",
     paths=("/api/memory/{id}",),
     request=GetMemoryRequest,
     memory_ids=("id",),
     example={"id": EXAMPLE_MEMORY},
     replies={200: MemoryReply, 404: Problem, **PROBLEMS},
-    permission=Permission.RECALL,
-    scoped_by=BY_ALL,
-    served_by="searcher",
+    **MEMORY_READ,
     tool=Tool(
         name="memory_get",
         title="Read a memory",
@@ -315,14 +302,11 @@ GET_HISTORY: Final[Operation[GetHistoryRequest, HistoryReply]] = Operation(
     name="memories.history",
     summary="Audit trail of a memory",
     tag="Memories",
-    method="GET",
     paths=("/api/memory/{id}/history",),
     request=GetHistoryRequest,
     memory_ids=("id",),
     example={"id": EXAMPLE_MEMORY, "limit": 20},
     replies={200: HistoryReply, 404: HistoryProblem, **PROBLEMS},
-    permission=Permission.RECALL,
-    scoped_by=BY_ALL,
-    served_by="searcher",
+    **MEMORY_READ,
 )
 OPERATIONS: Final = (LIST_MEMORIES, MOST_USED, FIND_BY_PREFIX, GET_MEMORY, GET_HISTORY)

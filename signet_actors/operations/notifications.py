@@ -34,7 +34,6 @@ LIST: Final[Operation[NotificationsRequest, NotificationsReply]] = Operation(
     name="hooks.list_notifications",
     summary="List notifications",
     tag="Hooks",
-    method="GET",
     paths=("/api/hooks/notifications",),
     request=NotificationsRequest,
     replies={200: NotificationsReply, **PROBLEMS},

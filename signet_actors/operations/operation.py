@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 import msgspec
 
 from signet_actors.domain.permissions import Permission
+from signet_actors.operations.request_fields import NoFields
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -141,11 +142,11 @@ class Operation(Generic[RequestT, ReplyT]):
     name: str
     summary: str
     tag: str
-    method: str
     paths: tuple[str, ...]
-    request: type[RequestT]
     replies: Mapping[int, Any]
     permission: Permission | None
+    request: type[RequestT] = NoFields  # type: ignore[assignment] # what the annotation of such an operation says
+    method: str = "GET"
     public: bool = False
     scoped_by: tuple[Limit, ...] = ()
     served_by: Server = "gateway"
@@ -223,3 +224,25 @@ class Operation(Generic[RequestT, ReplyT]):
     def repeatable(self) -> bool:
         """True if a client may repeat a request whose outcome it does not know, with the same ``Idempotency-Key``."""
         return self.keyed or not self.has_effect
+
+
+MEMORY_READ: Final[Mapping[str, Any]] = {"permission": Permission.RECALL, "scoped_by": BY_ALL, "served_by": "searcher"}
+"""Fields of an operation that returns memories."""
+SESSION_READ: Final[Mapping[str, Any]] = {**MEMORY_READ, "scoped_by": BY_AGENT, "owner_only": True}
+"""Of one that returns what was said in sessions."""
+SESSION_WRITE: Final[Mapping[str, Any]] = {
+    "permission": Permission.REMEMBER,
+    "scoped_by": BY_AGENT,
+    "owner_only": True,
+    "effect": Effect.OTHER,
+    "keyed": False,
+}
+"""Of one that changes what is kept of a session."""
+ADMIN_CHANGE: Final[Mapping[str, Any]] = {
+    "permission": Permission.ADMIN,
+    "owner_only": True,
+    "effect": Effect.OTHER,
+    "rate": "admin",
+    "audited": True,
+}
+"""Of one that changes the daemon or who may use it."""

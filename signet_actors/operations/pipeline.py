@@ -288,9 +288,7 @@ PIPELINE_STATUS: Final[Operation[NoFields, PipelineStatusReply]] = Operation(
     name="pipeline.status",
     summary="Pipeline status: jobs, models, budgets, and why jobs wait",
     tag="Pipeline",
-    method="GET",
     paths=("/api/pipeline/status",),
-    request=NoFields,
     replies={200: PipelineStatusReply},
     permission=Permission.DIAGNOSTICS,
 )
@@ -322,7 +320,6 @@ GET_JOB: Final[Operation[AgentFields, JobReply]] = Operation(
     name="jobs.get",
     summary="State of a background job",
     tag="Jobs",
-    method="GET",
     paths=("/api/memory/jobs/{id}", "/api/hooks/transcript-capture/{id}"),
     request=AgentFields,
     example={"id": "0b0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50"},

@@ -10,11 +10,10 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import AggregateUsage
 from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
 from signet_actors.operations import field_types as types
-from signet_actors.operations.operation import BY_ALL, EXAMPLE_MEMORY, OWNERS_SESSION, Operation, Tool
+from signet_actors.operations.operation import EXAMPLE_MEMORY, MEMORY_READ, OWNERS_SESSION, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import (
     SINCE_FOR_MODELS,
@@ -319,9 +318,7 @@ RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
     example={"query": "which port does the staging database use?", "limit": 5, "min_relevance": 0.5},
     replies={200: RecallReply, **PROBLEMS},
     owner_parts=OWNERS_TURNS,
-    permission=Permission.RECALL,
-    scoped_by=BY_ALL,
-    served_by="searcher",
+    **MEMORY_READ,
     description="Keyword and vector search, merged into one ranking of the memories that the caller may read.",
     tool=Tool(
         name="memory_search",
@@ -375,43 +372,34 @@ SEARCH: Final[Operation[SearchRequest, RecallReply]] = Operation(
     name="memories.search",
     summary="The same with query parameters",
     tag="Recall",
-    method="GET",
     paths=("/api/memory/search",),
     request=SearchRequest,
     memory_ids=("explain_id",),
     example={"q": "staging database", "limit": 5},
     replies={200: RecallReply, **PROBLEMS},
     owner_parts=OWNERS_TURNS,
-    permission=Permission.RECALL,
-    scoped_by=BY_ALL,
-    served_by="searcher",
+    **MEMORY_READ,
 )
 LEGACY_SEARCH: Final[Operation[LegacySearchRequest, LegacySearchReply | AuthorsReply]] = Operation(
     name="memories.legacy_search",
     summary="Keyword search (legacy)",
     tag="Recall",
-    method="GET",
     paths=("/memory/search",),
     request=LegacySearchRequest,
     example={"q": "deploy* NOT friday"},
     replies={200: LegacySearchReply | AuthorsReply, **PROBLEMS},
     owner_parts=OWNERS_TURNS,
-    permission=Permission.RECALL,
-    scoped_by=BY_ALL,
-    served_by="searcher",
+    **MEMORY_READ,
 )
 SIMILAR: Final[Operation[SimilarRequest, SimilarReply]] = Operation(
     name="memories.similar",
     summary="Memories similar to a stored one",
     tag="Recall",
-    method="GET",
     paths=("/memory/similar",),
     request=SimilarRequest,
     memory_ids=("id",),
     example={"id": EXAMPLE_MEMORY, "k": 5},
     replies={200: SimilarReply, 404: SearchProblem, **PROBLEMS, 400: SearchProblem | Problem},
-    permission=Permission.RECALL,
-    scoped_by=BY_ALL,
-    served_by="searcher",
+    **MEMORY_READ,
 )
 OPERATIONS: Final = (RECALL, SEARCH, LEGACY_SEARCH, SIMILAR)

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import ArgumentForm, FieldType, Given
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import ADMIN_CHANGE, Effect, Operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, Problem
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.operations.requeue import RequeueRequest
@@ -98,12 +98,8 @@ REQUEUE_DEAD: Final[Operation[RequeueRequest, RepairReply]] = Operation(
     request=RequeueRequest,
     example={"kinds": ["extract"], "limit": 50},
     replies={200: RepairReply, **REPAIR_REFUSALS},
-    permission=Permission.ADMIN,
+    **ADMIN_CHANGE,
     served_by="writer",
-    audited=True,
-    effect=Effect.OTHER,
-    rate="admin",
-    owner_only=True,
     body_required=False,
     description="Same as `/api/pipeline/requeue`.",
 )
@@ -160,7 +156,6 @@ BACK_UP: Final[Operation[NoFields, BackupReply]] = Operation(
     tag="repair",
     method="POST",
     paths=("/api/repair/backup",),
-    request=NoFields,
     replies={200: BackupReply},
     permission=Permission.ADMIN,
     served_by="retention",
@@ -176,9 +171,7 @@ LIST_BACKUPS: Final[Operation[NoFields, BackupReply]] = Operation(
     name="backup.list",
     summary="List backups and the progress of a running one",
     tag="repair",
-    method="GET",
     paths=("/api/repair/backup",),
-    request=NoFields,
     replies={200: BackupReply},
     permission=Permission.DIAGNOSTICS,
     served_by="retention",

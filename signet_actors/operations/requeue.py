@@ -9,9 +9,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import msgspec
 
 from signet_actors.domain.jobs import JOB_KINDS
-from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import ABSENT, Absent, ArgumentForm, FieldType, Given, SecretRule, Text
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import ADMIN_CHANGE, Operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, Problem
 from signet_actors.operations.request_fields import CallerFields
 
@@ -115,12 +114,8 @@ REQUEUE: Final[Operation[RequeueRequest, RequeueReply]] = Operation(
     request=RequeueRequest,
     example={"kinds": ["extract"], "limit": 50},
     replies={200: RequeueReply, **REPAIR_PROBLEMS},
-    permission=Permission.ADMIN,
+    **ADMIN_CHANGE,
     served_by="writer",
-    audited=True,
-    effect=Effect.OTHER,
-    rate="admin",
-    owner_only=True,
     body_required=False,
     description="Without ids, a job is requeued at most once. Limited by `repair.requeueCooldownMs` and "
     "`repair.requeueHourlyBudget`.",

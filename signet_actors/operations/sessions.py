@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import ABSENT, ArgumentForm, Clamped, FieldType, Given
-from signet_actors.operations.operation import BY_AGENT, Effect, Operation, Tool
+from signet_actors.operations.operation import BY_AGENT, SESSION_WRITE, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import AgentField, SelectionText
 
@@ -124,7 +124,6 @@ LIST: Final[Operation[ListSessionsRequest, SessionsReply | KeptSessionsReply]] =
     while_off=True,
     summary="Active sessions, or all of them",
     tag="Sessions",
-    method="GET",
     paths=("/api/sessions",),
     request=ListSessionsRequest,
     example={"state": "all", "limit": 20},
@@ -140,7 +139,6 @@ GET: Final[Operation[AgentField, Session]] = Operation(
     while_off=True,
     summary="One session",
     tag="Sessions",
-    method="GET",
     paths=("/api/sessions/{key}",),
     request=AgentField,
     example={"key": "s-1"},
@@ -159,12 +157,8 @@ BYPASS: Final[Operation[BypassRequest, BypassReply]] = Operation(
     request=BypassRequest,
     example={"key": "s-1", "enabled": False},
     replies={200: BypassReply, 404: Problem, 504: Problem, 507: Problem, **PROBLEMS},
-    owner_only=True,
-    permission=Permission.REMEMBER,
-    scoped_by=BY_AGENT,
+    **SESSION_WRITE,
     served_by="writer",
-    effect=Effect.OTHER,
-    keyed=False,
     description="A bypassed session receives nothing and stores nothing: hooks skip it, other requests that name it "
     "are refused. What is said meanwhile is never stored. The switch is on disk before the reply.",
     tool=Tool(
@@ -187,11 +181,7 @@ RENEW: Final[Operation[AgentField, RenewedSession]] = Operation(
     request=AgentField,
     example={"key": "s-1"},
     replies={200: RenewedSession, 404: Problem, **PROBLEMS},
-    owner_only=True,
-    permission=Permission.REMEMBER,
-    scoped_by=BY_AGENT,
-    effect=Effect.OTHER,
-    keyed=False,
+    **SESSION_WRITE,
     body_required=False,
 )
 OPERATIONS: Final = (LIST, GET, BYPASS, RENEW)

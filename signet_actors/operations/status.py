@@ -160,9 +160,7 @@ STATUS: Final[Operation[NoFields, StatusReply]] = Operation(
     name="status.get",
     summary="Status of processes, jobs and configuration, with counts",
     tag="status",
-    method="GET",
     paths=("/api/status",),
-    request=NoFields,
     replies={200: StatusReply},
     permission=Permission.DIAGNOSTICS,
 )
@@ -170,9 +168,7 @@ FEATURES: Final[Operation[NoFields, dict[str, bool]]] = Operation(
     name="status.features",
     summary="What this daemon can do",
     tag="status",
-    method="GET",
     paths=("/api/features",),
-    request=NoFields,
     replies={200: dict[str, bool]},
     permission=Permission.DIAGNOSTICS,
 )

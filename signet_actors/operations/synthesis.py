@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Content, Flag, SecretRule, Text
 from signet_actors.operations.hooks import HookOutcome, StartMemory
-from signet_actors.operations.operation import BY_AGENT, Effect, Operation
+from signet_actors.operations.operation import BY_AGENT, SESSION_READ, SESSION_WRITE, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import CallerFields
 
@@ -154,7 +154,6 @@ CONFIG: Final[Operation[SynthesisAgent, SynthesisSettings]] = Operation(
     name="hooks.synthesis_config",
     summary="Who makes MEMORY.md, and how often",
     tag="Hooks",
-    method="GET",
     paths=("/api/hooks/synthesis/config",),
     request=SynthesisAgent,
     replies={200: SynthesisSettings, **PROBLEMS},
@@ -170,12 +169,9 @@ REQUEST: Final[Operation[RequestSynthesisRequest, SynthesisPrompt]] = Operation(
     request=RequestSynthesisRequest,
     example={"trigger": "manual"},
     replies={200: SynthesisPrompt, 403: Problem, **PROBLEMS},
-    permission=Permission.RECALL,
-    scoped_by=BY_AGENT,
-    served_by="searcher",
+    **SESSION_READ,
     body_required=False,
     lenient=True,
-    owner_only=True,
 )
 COMPLETE: Final[Operation[CompleteSynthesisRequest, SynthesisCompleted]] = Operation(
     name="hooks.synthesis_complete",
@@ -186,19 +182,14 @@ COMPLETE: Final[Operation[CompleteSynthesisRequest, SynthesisCompleted]] = Opera
     request=CompleteSynthesisRequest,
     example={"content": "## Open Threads\n- The login form is half moved to the new router."},
     replies={200: SynthesisCompleted, 403: Problem, 409: Problem, 413: Problem, 504: Problem, 507: Problem, **PROBLEMS},
-    permission=Permission.REMEMBER,
-    scoped_by=BY_AGENT,
-    effect=Effect.OTHER,
-    keyed=False,
+    **SESSION_WRITE,
     lenient=True,
-    owner_only=True,
     description="What a person wrote into the file stays; the former file is kept as a version.",
 )
 STATUS: Final[Operation[SynthesisAgent, SynthesisStatus]] = Operation(
     name="synthesis.status",
     summary="MEMORY.md: when it was made, and its versions",
     tag="Pipeline",
-    method="GET",
     paths=("/api/synthesis/status",),
     request=SynthesisAgent,
     replies={200: SynthesisStatus, 403: Problem, 409: Problem, **PROBLEMS},
@@ -215,20 +206,15 @@ TRIGGER: Final[Operation[TriggerRequest, TriggerReply]] = Operation(
     request=TriggerRequest,
     example={"again": True},
     replies={200: TriggerReply, 403: Problem, 409: Problem, **PROBLEMS},
-    permission=Permission.REMEMBER,
-    scoped_by=BY_AGENT,
+    **SESSION_WRITE,
     served_by="extractor",
-    effect=Effect.OTHER,
-    keyed=False,
     body_required=False,
-    owner_only=True,
     description="503 if no model can be asked now. Parts whose memories are the same as last time are not made anew.",
 )
 DIFF: Final[Operation[VersionRequest, SynthesisDiff]] = Operation(
     name="synthesis.diff",
     summary="What changed in MEMORY.md",
     tag="Pipeline",
-    method="GET",
     paths=("/api/synthesis/diff",),
     request=VersionRequest,
     replies={200: SynthesisDiff, 403: Problem, 404: Problem, 409: Problem, **PROBLEMS},

@@ -16,7 +16,15 @@ from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.session_keys import canonical_session_key
 from signet_actors.operations import field_types as types
-from signet_actors.operations.operation import BY_AGENT, EXAMPLE_SESSION, Effect, Operation, Tool
+from signet_actors.operations.operation import (
+    BY_AGENT,
+    EXAMPLE_SESSION,
+    SESSION_READ,
+    SESSION_WRITE,
+    Effect,
+    Operation,
+    Tool,
+)
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.recall import QueryText
 from signet_actors.operations.request_fields import LongText, Offset, TranscriptPath
@@ -282,12 +290,8 @@ SESSION_END: Final[Operation[SessionEndRequest, SessionEndReply]] = Operation(
         "transcript": "User: On which port does the staging database listen?\nAssistant: On port 5433.",
     },
     replies={200: SessionEndReply, 403: Problem, **CHANGE_PROBLEMS},
-    permission=Permission.REMEMBER,
-    scoped_by=BY_AGENT,
+    **SESSION_WRITE,
     served_by="writer",
-    effect=Effect.OTHER,
-    keyed=False,
-    owner_only=True,
     lenient=True,
     description=(
         "Stores what is not stored yet of the session, so it may be called more than once. A transcript that"
@@ -298,15 +302,11 @@ GET_TRANSCRIPT: Final[Operation[GetTranscriptRequest, TranscriptReply]] = Operat
     name="sessions.transcript",
     summary="Read the transcript of a session",
     tag="Sessions",
-    method="GET",
     paths=("/api/sessions/{key}/transcript",),
     request=GetTranscriptRequest,
     example={"key": EXAMPLE_SESSION, "view": "turns"},
     replies={200: TranscriptReply, 403: Problem, 404: Problem, **PROBLEMS},
-    permission=Permission.RECALL,
-    scoped_by=BY_AGENT,
-    served_by="searcher",
-    owner_only=True,
+    **SESSION_READ,
 )
 SEARCH_SESSIONS: Final[Operation[SearchSessionsRequest, SearchSessionsReply]] = Operation(
     name="sessions.search",
@@ -318,10 +318,7 @@ SEARCH_SESSIONS: Final[Operation[SearchSessionsRequest, SearchSessionsReply]] = 
     request=SearchSessionsRequest,
     example={"query": "port of the staging database", "limit": 5},
     replies={200: SearchSessionsReply, 403: Problem, **PROBLEMS},
-    permission=Permission.RECALL,
-    scoped_by=BY_AGENT,
-    served_by="searcher",
-    owner_only=True,
+    **SESSION_READ,
     tool=Tool(
         name="session_search",
         title="Search earlier sessions",
@@ -341,15 +338,11 @@ LIST_PAST: Final[Operation[ListPastRequest, PastSessionsReply]] = Operation(
     name="sessions.list_past",
     summary="List past sessions",
     tag="Sessions",
-    method="GET",
     paths=("/api/sessions/past",),
     request=ListPastRequest,
     example={"limit": 5},
     replies={200: PastSessionsReply, 403: Problem, **PROBLEMS},
-    permission=Permission.RECALL,
-    scoped_by=BY_AGENT,
-    served_by="searcher",
-    owner_only=True,
+    **SESSION_READ,
     description="Those whose transcripts are kept, with their first prompts; `signet sessions` prints them.",
 )
 FORGET_TRANSCRIPT: Final[Operation[ForgetTranscriptRequest, ForgetTranscriptReply]] = Operation(

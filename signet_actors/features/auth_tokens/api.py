@@ -17,7 +17,7 @@ from signet_actors.domain.permissions import API_KEY_PERMISSIONS, Permission, Ro
 from signet_actors.domain.tokens import KEY_PREFIX, TokenScope
 from signet_actors.errors import InvalidRequest
 from signet_actors.operations.field_types import ABSENT, Choice, Clamped, Given, SecretRule, Text
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import ADMIN_CHANGE, Operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.request_fields import NoFields, Offset
 from signet_actors.operations.transcripts import OwnAgent
@@ -257,19 +257,14 @@ CREATE: Final[Operation[CreateTokenRequest, TokenIssued]] = Operation(
     request=CreateTokenRequest,
     example={"role": "agent", "scope": {"agent": "ada"}, "name": "laptop of Ada"},
     replies={200: TokenIssued, 403: Problem, **CHANGE_PROBLEMS},
-    permission=Permission.ADMIN,
-    owner_only=True,
+    **ADMIN_CHANGE,
     served_by="writer",
-    effect=Effect.OTHER,
-    audited=True,
-    rate="admin",
     keyed=False,
 )
 LIST: Final[Operation[ListTokensRequest, TokensReply]] = Operation(
     name="auth.list_tokens",
     summary="Tokens and keys that were issued",
     tag="auth",
-    method="GET",
     paths=("/api/auth/tokens",),
     request=ListTokensRequest,
     example={"limit": 20},
@@ -284,15 +279,10 @@ ROTATE: Final[Operation[NoFields, TokenIssued]] = Operation(
     tag="auth",
     method="POST",
     paths=("/api/auth/tokens/{id}/rotate",),
-    request=NoFields,
     example={"id": "9f86d081884c7d659a"},
     replies={200: TokenIssued, 403: Problem, 404: Problem, **CHANGE_PROBLEMS},
-    permission=Permission.ADMIN,
-    owner_only=True,
+    **ADMIN_CHANGE,
     served_by="writer",
-    effect=Effect.OTHER,
-    audited=True,
-    rate="admin",
     body_required=False,
     keyed=False,
 )
@@ -302,15 +292,10 @@ REVOKE: Final[Operation[NoFields, TokenRevoked]] = Operation(
     tag="auth",
     method="DELETE",
     paths=("/api/auth/tokens/{id}",),
-    request=NoFields,
     example={"id": "9f86d081884c7d659a"},
     replies={200: TokenRevoked, 403: Problem, 404: Problem, **CHANGE_PROBLEMS},
-    permission=Permission.ADMIN,
-    owner_only=True,
+    **ADMIN_CHANGE,
     served_by="writer",
-    effect=Effect.OTHER,
-    audited=True,
-    rate="admin",
     body_required=False,
 )
 CREATE_KEY: Final[Operation[CreateApiKeyRequest, ApiKeyIssued]] = Operation(
@@ -322,19 +307,14 @@ CREATE_KEY: Final[Operation[CreateApiKeyRequest, ApiKeyIssued]] = Operation(
     request=CreateApiKeyRequest,
     example={"name": "nightly import", "connector": "openclaw"},
     replies={201: ApiKeyIssued, 403: Problem, **CHANGE_PROBLEMS},
-    permission=Permission.ADMIN,
-    owner_only=True,
+    **ADMIN_CHANGE,
     served_by="writer",
-    effect=Effect.OTHER,
-    audited=True,
-    rate="admin",
     keyed=False,
 )
 LIST_KEYS: Final[Operation[OwnAgent, ApiKeysReply]] = Operation(
     name="auth.list_api_keys",
     summary="API keys that were issued",
     tag="auth",
-    method="GET",
     paths=("/api/auth/api-keys",),
     request=OwnAgent,
     replies={200: ApiKeysReply, 403: Problem, **PROBLEMS},
@@ -348,15 +328,10 @@ REVOKE_KEY: Final[Operation[NoFields, TokenRevoked]] = Operation(
     tag="auth",
     method="DELETE",
     paths=("/api/auth/api-keys/{id}",),
-    request=NoFields,
     example={"id": "9f86d081884c7d659a"},
     replies={200: TokenRevoked, 403: Problem, 404: Problem, **CHANGE_PROBLEMS},
-    permission=Permission.ADMIN,
-    owner_only=True,
+    **ADMIN_CHANGE,
     served_by="writer",
-    effect=Effect.OTHER,
-    audited=True,
-    rate="admin",
     body_required=False,
 )
 OPERATIONS: Final = (CREATE, LIST, ROTATE, REVOKE, CREATE_KEY, LIST_KEYS, REVOKE_KEY)

@@ -6,10 +6,9 @@ from typing import Final
 
 import msgspec
 
-from signet_actors.domain.permissions import Permission
 from signet_actors.features.logs.api import MAX_STREAM_S, StreamSeconds
 from signet_actors.operations.headers import EVENT_STREAM
-from signet_actors.operations.operation import BY_ALL, Operation
+from signet_actors.operations.operation import MEMORY_READ, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import AgentFields
 from signet_actors.protocol.memories import ReadScope
@@ -57,15 +56,12 @@ FOLLOW: Final[Operation[ChangesRequest, str]] = Operation(
     name="changes.stream",
     summary="Changes of memories as they are stored",
     tag="memory",
-    method="GET",
     paths=("/api/changes",),
     request=ChangesRequest,
     example={"seconds": 0},
     replies={200: str, 503: Problem, **PROBLEMS},
     media_types=(EVENT_STREAM,),
-    permission=Permission.RECALL,
-    scoped_by=BY_ALL,
-    served_by="searcher",
+    **MEMORY_READ,
     description=(
         'Server-sent events: first `{"type": "connected"}`, then `{"type": "change", "id", "event", "kind"}` for each'
         " change of a memory that the agent may read: `event` as in its history, `kind` is `memory`. More than 64 at"

@@ -11,10 +11,9 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped, SecretRule, Text
 from signet_actors.operations.hooks import HookOutcome
-from signet_actors.operations.operation import BY_AGENT, EXAMPLE_SESSION, Effect, Operation
+from signet_actors.operations.operation import EXAMPLE_SESSION, SESSION_READ, SESSION_WRITE, Operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.request_fields import CallerFields, LongText
 from signet_actors.operations.transcripts import OwnAgent, SessionEndRequest
@@ -189,29 +188,21 @@ LIST: Final[Operation[ProjectCheckpointsRequest, CheckpointsReply]] = Operation(
     name="checkpoints.list",
     summary="Session checkpoints of a project",
     tag="Sessions",
-    method="GET",
     paths=("/api/checkpoints", "/api/sessions/checkpoints"),
     request=ProjectCheckpointsRequest,
     example={"project": "/home/you/shop", "limit": 1},
     replies={200: CheckpointsReply, 400: Problem, 403: Problem, **PROBLEMS},
-    permission=Permission.RECALL,
-    scoped_by=BY_AGENT,
-    served_by="searcher",
-    owner_only=True,
+    **SESSION_READ,
 )
 LIST_SESSION: Final[Operation[SessionCheckpointsRequest, CheckpointsReply]] = Operation(
     name="checkpoints.of_session",
     summary="Checkpoints of a session",
     tag="Sessions",
-    method="GET",
     paths=("/api/checkpoints/{key}",),
     request=SessionCheckpointsRequest,
     example={"key": EXAMPLE_SESSION},
     replies={200: CheckpointsReply, 403: Problem, **PROBLEMS},
-    permission=Permission.RECALL,
-    scoped_by=BY_AGENT,
-    served_by="searcher",
-    owner_only=True,
+    **SESSION_READ,
 )
 MAKE: Final[Operation[MakeCheckpointRequest, MakeCheckpointReply]] = Operation(
     name="checkpoints.make",
@@ -227,12 +218,8 @@ MAKE: Final[Operation[MakeCheckpointRequest, MakeCheckpointReply]] = Operation(
         "context": "The login form is half moved to the new router.",
     },
     replies={200: MakeCheckpointReply, 403: Problem, **CHANGE_PROBLEMS},
-    permission=Permission.REMEMBER,
-    scoped_by=BY_AGENT,
+    **SESSION_WRITE,
     served_by="writer",
-    effect=Effect.OTHER,
-    keyed=False,
-    owner_only=True,
     description="`sessionKey` is required. The checkpoint has the trigger `explicit`.",
 )
 KEEP: Final[Operation[SessionEndRequest, KeepCheckpointReply]] = Operation(
@@ -248,12 +235,8 @@ KEEP: Final[Operation[SessionEndRequest, KeepCheckpointReply]] = Operation(
         "transcript": "User: On which port does the staging database listen?\nAssistant: On port 5433.",
     },
     replies={200: KeepCheckpointReply, 403: Problem, **CHANGE_PROBLEMS},
-    permission=Permission.REMEMBER,
-    scoped_by=BY_AGENT,
+    **SESSION_WRITE,
     served_by="writer",
-    effect=Effect.OTHER,
-    keyed=False,
-    owner_only=True,
     lenient=True,
     description=(
         "Stores what is not stored yet of the transcript, with a checkpoint, and does not end the session. A job"

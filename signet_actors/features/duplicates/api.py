@@ -137,7 +137,6 @@ STATS: Final[Operation[OwnAgent, DedupStatsReply]] = Operation(
     name="repair.dedup_stats",
     summary="Count memories that say the same twice",
     tag="repair",
-    method="GET",
     paths=("/api/repair/dedup-stats",),
     request=OwnAgent,
     replies={200: DedupStatsReply, 403: Problem, **PROBLEMS},

@@ -59,7 +59,6 @@ FIND: Final[Operation[FindPipelineIdsRequest, PipelineIdsReply]] = Operation(
     name="pipeline.find_by_prefix",
     summary="Find runs, jobs or proposals by the first characters of their id",
     tag="Pipeline",
-    method="GET",
     paths=("/api/pipeline/by-prefix",),
     request=FindPipelineIdsRequest,
     example={"kind": "run", "prefix": "0b0d7c"},

@@ -11,9 +11,8 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped, Names, Number
-from signet_actors.operations.operation import BY_ALL, Operation
+from signet_actors.operations.operation import MEMORY_READ, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import FilterFields, Offset, SelectionText
 from signet_actors.protocol.memories import Filters, ReadScope
@@ -149,14 +148,11 @@ GET_PROJECTION: Final[Operation[ProjectionRequest, ProjectionReply]] = Operation
     name="embeddings.projection",
     summary="A map of the memories by their vectors",
     tag="Embeddings",
-    method="GET",
     paths=("/api/embeddings/projection",),
     request=ProjectionRequest,
     example={"dimensions": 2, "limit": 100},
     replies={200: ProjectionReply, 202: ComputingReply, 503: Problem, **PROBLEMS},
-    permission=Permission.RECALL,
-    scoped_by=BY_ALL,
-    served_by="searcher",
+    **MEMORY_READ,
     description="202 while it is made, which takes seconds. It is kept until memories are added or their texts change.",
 )
 OPERATIONS: Final = (GET_PROJECTION,)

@@ -140,7 +140,6 @@ LIST_REVIEWS: Final[Operation[ListReviewsRequest, ReviewListReply]] = Operation(
     name="reviews.list",
     summary="List proposals for review",
     tag="Reviews",
-    method="GET",
     paths=("/api/memory/review-queue",),
     request=ListReviewsRequest,
     example={"state": "pending", "limit": 20},

@@ -15,7 +15,7 @@ from signet_actors.errors import InvalidRequest
 from signet_actors.operations.field_types import Clamped, Flag, Timestamp
 from signet_actors.operations.headers import JSON_LINES, NEXT_CURSOR_HEADER
 from signet_actors.operations.hooks import SearchMemory
-from signet_actors.operations.operation import BY_AGENT, Operation
+from signet_actors.operations.operation import BY_AGENT, SESSION_READ, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import SelectionText
 from signet_actors.operations.sessions import ListSessionsRequest
@@ -220,15 +220,11 @@ LIST: Final[Operation[ListSearchesRequest, ListSearchesReply]] = Operation(
     name="searches.list",
     summary="What was asked, given and left out",
     tag="Sessions",
-    method="GET",
     paths=("/api/telemetry/memory-search",),
     request=ListSearchesRequest,
     example={"session": "s-1", "limit": 20},
     replies={200: ListSearchesReply, 403: Problem, **PROBLEMS},
-    permission=Permission.RECALL,
-    scoped_by=BY_AGENT,
-    served_by="searcher",
-    owner_only=True,
+    **SESSION_READ,
     needs_offers=True,
     description="Each start and prompt of a session, each recall and each search by a tool, with the memories that it "
     "was given and the best of those that were left out. It stays on this machine.",
@@ -237,7 +233,6 @@ EXPORT: Final[Operation[ExportSearchesRequest, str]] = Operation(
     name="searches.export",
     summary="What was asked, given and left out, as JSON lines",
     tag="Sessions",
-    method="GET",
     paths=("/api/telemetry/memory-search/export",),
     request=ExportSearchesRequest,
     example={"no_hits": True, "limit": 100},

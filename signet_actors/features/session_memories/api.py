@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped, JsonObject
-from signet_actors.operations.operation import BY_AGENT, EXAMPLE_MEMORY, Effect, Operation, Tool
+from signet_actors.operations.operation import BY_AGENT, EXAMPLE_MEMORY, SESSION_READ, Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import Offset, Ratings, not_yet
 from signet_actors.operations.transcripts import OwnAgent, Session
@@ -136,15 +136,11 @@ SESSION_MEMORIES: Final[Operation[ListSessionMemoriesRequest, SessionMemoriesRep
     name="sessions.memories",
     summary="Memories that a session was offered",
     tag="Sessions",
-    method="GET",
     paths=("/api/sessions/{key}/memories",),
     request=ListSessionMemoriesRequest,
     example={"key": "s-1", "limit": 20},
     replies={200: SessionMemoriesReply, 404: Problem, **PROBLEMS},
-    owner_only=True,
-    permission=Permission.RECALL,
-    scoped_by=BY_AGENT,
-    served_by="searcher",
+    **SESSION_READ,
     needs_offers=True,
     description="Each hook and recall of a session offers memories; `metrics` counts those that were shown, searched "
     "for and rated.",

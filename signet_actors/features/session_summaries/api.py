@@ -12,7 +12,6 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.dated_sections import DatedMemory
-from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import (
     ABSENT,
     WHOLE_INTEGER,
@@ -24,7 +23,7 @@ from signet_actors.operations.field_types import (
     SecretRule,
     Text,
 )
-from signet_actors.operations.operation import BY_AGENT, EXAMPLE_MEMORY, Operation
+from signet_actors.operations.operation import EXAMPLE_MEMORY, SESSION_READ, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import Offset
 from signet_actors.operations.transcripts import OwnAgent
@@ -181,15 +180,11 @@ LIST: Final[Operation[ListSummariesRequest, SummariesReply]] = Operation(
     name="sessions.summaries",
     summary="Summaries of ended sessions",
     tag="Sessions",
-    method="GET",
     paths=("/api/sessions/summaries",),
     request=ListSummariesRequest,
     example={"limit": 10},
     replies={200: SummariesReply, 403: Problem, **PROBLEMS},
-    permission=Permission.RECALL,
-    scoped_by=BY_AGENT,
-    served_by="searcher",
-    owner_only=True,
+    **SESSION_READ,
 )
 EXPAND: Final[Operation[ExpandSummaryRequest, ExpandSummaryReply]] = Operation(
     name="sessions.expand_summary",
@@ -201,9 +196,6 @@ EXPAND: Final[Operation[ExpandSummaryRequest, ExpandSummaryReply]] = Operation(
     memory_ids=("id",),
     example={"id": EXAMPLE_MEMORY},
     replies={200: ExpandSummaryReply, 403: Problem, 404: Problem, **PROBLEMS},
-    permission=Permission.RECALL,
-    scoped_by=BY_AGENT,
-    served_by="searcher",
-    owner_only=True,
+    **SESSION_READ,
 )
 OPERATIONS: Final = (LIST, EXPAND)

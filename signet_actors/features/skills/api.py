@@ -120,7 +120,6 @@ LIST: Final[Operation[ListSkillsRequest, ListSkillsReply]] = Operation(
     name="hooks.list_skills",
     summary="Skills that an agent used",
     tag="Hooks",
-    method="GET",
     paths=("/api/hooks/skill-invocation",),
     request=ListSkillsRequest,
     example={"limit": 10},
