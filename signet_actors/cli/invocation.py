@@ -17,15 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from signet_actors.cli.presentation import SINCE, UNTIL, on_terminal, one_line, print_json, print_message, print_result
-from signet_actors.config.daemon_address import (
-    URL_VARIABLE,
-    Address,
-    address_from_url,
-    address_of_url_variable,
-    find_daemon,
-    is_any_port,
-    recorded_address,
-)
+from signet_actors.config import daemon_address as addresses
 from signet_actors.config.suggest import closest
 from signet_actors.config.workspace import workspace_from
 
@@ -76,36 +68,38 @@ class Invocation:
     def workspace(self) -> Path:
         return workspace_from(self.environment)
 
-    def address(self) -> Address:
+    def address(self) -> addresses.Address:
         """Return the daemon's address: from ``--url``, else by the rule of all programs, else the configured one.
 
         Of a workspace that was named with ``--workspace``, only its own daemon counts. Raises DaemonNotRunning if only
         the address file of a running daemon could name it.
         """
         if self.url:
-            return address_from_url(self.url)
+            return addresses.address_from_url(self.url)
         named = self.workspace_option is not None
-        return self._find({name: value for name, value in self.environ.items() if not named or name != URL_VARIABLE})
+        return self._find(
+            {name: value for name, value in self.environ.items() if not named or name != addresses.URL_VARIABLE}
+        )
 
-    def address_of_programs(self) -> Address:
+    def address_of_programs(self) -> addresses.Address:
         """Return the address that the installed programs use, ``signet-hook`` and ``signet mcp``.
 
         `signet connect` adds ``--workspace`` to their commands in the place of SIGNET_WORKSPACE, so the environment may
         name another daemon.
         """
-        return address_from_url(self.url) if self.url else self._find(self.environ)
+        return addresses.address_from_url(self.url) if self.url else self._find(self.environ)
 
-    def _find(self, environ: Mapping[str, str]) -> Address:
+    def _find(self, environ: Mapping[str, str]) -> addresses.Address:
         from signet_actors.cli import connection  # noqa: PLC0415 - same reason
 
-        named = address_of_url_variable(environ)
+        named = addresses.address_of_url_variable(environ)
         if named is not None:  # the workspace may be on the daemon's machine only
             return named
         workspace = self.workspace
-        found = find_daemon(environ, workspace) or recorded_address(workspace)
+        found = addresses.find_daemon(environ, workspace) or addresses.recorded_address(workspace)
         if found is not None:
             return found
-        if is_any_port(environ):
+        if addresses.is_any_port(environ):
             raise connection.no_daemon(workspace)
         return connection.configured_address(workspace, self.settings)
 
@@ -144,7 +138,7 @@ class Invocation:
         else:
             self.has_printed(done)
 
-    def client(self, address: Address | None = None, *, timeout_s: float = 30.0) -> DaemonClient:
+    def client(self, address: addresses.Address | None = None, *, timeout_s: float = 30.0) -> DaemonClient:
         """Return a client of the daemon, closed when the command ends; raise DaemonNotRunning if there is no daemon."""
         from signet_actors.cli.connection import DaemonClient  # noqa: PLC0415 - same reason
 

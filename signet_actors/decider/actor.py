@@ -13,15 +13,7 @@ import msgspec
 
 from signet_actors.config.schema import Config
 from signet_actors.decider.fact_decider import FactDecider
-from signet_actors.protocol.decider import (
-    CheckContradiction,
-    ContradictionChecked,
-    Decide,
-    Decided,
-    DeciderRequest,
-    DeciderStatus,
-    GetDeciderStatus,
-)
+from signet_actors.protocol import decider as messages
 from signet_actors.protocol.writer import WriterReply
 from signet_actors.providers.llm.provider_manager import ProviderManager
 from signet_actors.runtime.messaging.mailbox import Incoming
@@ -45,7 +37,7 @@ class Decider:
         self._model = ProviderManager(extraction, actor.clock, actor.log, writer)
         self._fact_decider = FactDecider(actor, self._model)
         actor.spawn(self._model.run())
-        requests: msgspec.msgpack.Decoder[DeciderRequest] = msgspec.msgpack.Decoder(DeciderRequest)
+        requests: msgspec.msgpack.Decoder[messages.DeciderRequest] = msgspec.msgpack.Decoder(messages.DeciderRequest)
         actor.open_mailbox("decider", requests, self._answer, max_unanswered=_MAX_UNANSWERED)
 
     def counters(self) -> dict[str, float]:
@@ -58,18 +50,20 @@ class Decider:
         """Close the model. The extractor, the only client, has stopped before; closing the mailbox rejects the rest."""
         await self._model.close()
 
-    async def _answer(self, incoming: Incoming[DeciderRequest]) -> Decided | ContradictionChecked | DeciderStatus:
+    async def _answer(
+        self, incoming: Incoming[messages.DeciderRequest]
+    ) -> messages.Decided | messages.ContradictionChecked | messages.DeciderStatus:
         match incoming.body:
-            case Decide() as asked:
+            case messages.Decide() as asked:
                 decided = await self._fact_decider.decide(asked, incoming.frames, incoming.header)
                 proposal = decided.proposal
                 action = "echo" if decided.echo is not None else "no_proposal"
                 self._decisions[action if proposal is None else proposal.action] += 1
                 return decided
-            case CheckContradiction(first=first, second=second):
+            case messages.CheckContradiction(first=first, second=second):
                 said = await self._fact_decider.ask_contradiction(first, second)
-                return ContradictionChecked(said.contradicts, said.confidence)
-            case GetDeciderStatus():
-                return DeciderStatus(self._model.state(), dict(self._decisions))
+                return messages.ContradictionChecked(said.contradicts, said.confidence)
+            case messages.GetDeciderStatus():
+                return messages.DeciderStatus(self._model.state(), dict(self._decisions))
             case _:
                 assert_never(incoming.body)

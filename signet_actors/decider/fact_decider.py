@@ -13,20 +13,11 @@ from msgspec import structs
 
 from signet_actors.config.pipeline_schema import ExtractionConfig
 from signet_actors.decider.prompts import contradiction_prompt, decision_prompt
+from signet_actors.domain.extraction import proposals
 from signet_actors.domain.extraction.answers import CONTRADICTION, DECISION
 from signet_actors.domain.extraction.contradiction import SemanticAnswer, parse_semantic
 from signet_actors.domain.extraction.junk_filter import echo_of_recalled
 from signet_actors.domain.extraction.masking import masked_all, masked_proposal
-from signet_actors.domain.extraction.proposals import (
-    MAX_CANDIDATES,
-    Candidate,
-    Proposal,
-    parse_decision,
-    proposal_needs_semantic_check,
-    proposal_target,
-    propose_add,
-    with_semantic,
-)
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.protocol.decider import Decide, Decided
 from signet_actors.protocol.header import Header
@@ -54,7 +45,7 @@ class FactDecider:
             return Decided(None, echo=echo)
         shown = tuple(candidate.id for candidate in candidates)
         if not candidates:
-            return Decided(propose_add(asked.fact))
+            return Decided(proposals.propose_add(asked.fact))
         prompt = decision_prompt(asked.fact, candidates, self._actor.rng)
         warnings: list[str] = []
         timed_out = False
@@ -70,7 +61,7 @@ class FactDecider:
                 timed_out = error.kind is ProviderErrorKind.TIMEOUT
                 continue
             timed_out = False
-            decision = parse_decision(answer.text, asked.fact, candidates)
+            decision = proposals.parse_decision(answer.text, asked.fact, candidates)
             if decision.parsed and (decision.proposal is not None or calls == _MAX_CALLS):
                 proposal = decision.proposal
                 warned = decision.warnings
@@ -87,7 +78,7 @@ class FactDecider:
     def _extraction(self) -> ExtractionConfig:
         return self._actor.config.memory.pipeline_v2.extraction
 
-    async def _candidates(self, asked: Decide, frames: Sequence[bytes], trace_id: str) -> list[Candidate]:
+    async def _candidates(self, asked: Decide, frames: Sequence[bytes], trace_id: str) -> list[proposals.Candidate]:
         search, origin = self._actor.config.search, asked.origin
         found = await self._actor.ask_searcher(
             FindCandidates(
@@ -97,7 +88,7 @@ class FactDecider:
                 origin.project,
                 origin.scope,
                 without=(origin.memory_id,),
-                limit=MAX_CANDIDATES,
+                limit=proposals.MAX_CANDIDATES,
                 fusion=search.fusion,
                 alpha=search.alpha,
                 min_score=search.min_score,
@@ -110,12 +101,16 @@ class FactDecider:
         )
         return found.candidates
 
-    async def _check_contradiction(self, proposal: Proposal, candidates: Sequence[Candidate]) -> Proposal:
+    async def _check_contradiction(
+        self, proposal: proposals.Proposal, candidates: Sequence[proposals.Candidate]
+    ) -> proposals.Proposal:
         """Return the proposal with a model's verdict on contradiction, if a check applies; failures leave a warning."""
         pipeline = self._actor.config.memory.pipeline_v2
-        if not proposal_needs_semantic_check(proposal, candidates, enabled=pipeline.semantic_contradiction_enabled):
+        if not proposals.proposal_needs_semantic_check(
+            proposal, candidates, enabled=pipeline.semantic_contradiction_enabled
+        ):
             return proposal
-        target = proposal_target(proposal, candidates)
+        target = proposals.proposal_target(proposal, candidates)
         assert target is not None
         try:
             said = await self.ask_contradiction(proposal.fact.content, target.content)
@@ -125,7 +120,7 @@ class FactDecider:
             return structs.replace(
                 proposal, warnings=(*proposal.warnings, "Not checked: the answer could not be parsed")
             )
-        return with_semantic(proposal, said.contradicts)
+        return proposals.with_semantic(proposal, said.contradicts)
 
     async def ask_contradiction(self, first: str, second: str) -> SemanticAnswer:
         """Return what a model says about the two statements. Raises ProviderError."""

@@ -14,14 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from signet_actors.domain.normalization import (
-    CJK_RUN,
-    MAYBE_CJK,
-    character_pairs,
-    compatibility_form,
-    has_token,
-    sanitize_text,
-)
+from signet_actors.domain import normalization
 from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
 from signet_actors.domain.written_forms import emoji_terms, is_hash, same_spellings, words_of_name
 
@@ -76,10 +69,10 @@ def query_terms(text: str) -> QueryTerms:
     """
     text = _truncated(text)
     cjk: tuple[str, ...] = ()
-    if MAYBE_CJK.search(text):
-        text = compatibility_form(text)
-        cjk = tuple(dict.fromkeys(CJK_RUN.findall(text)))
-        text = CJK_RUN.sub(" ", text)
+    if normalization.MAYBE_CJK.search(text):
+        text = normalization.compatibility_form(text)
+        cjk = tuple(dict.fromkeys(normalization.CJK_RUN.findall(text)))
+        text = normalization.CJK_RUN.sub(" ", text)
     words: list[str] = []
     identifiers: dict[str, str] = {}
     for piece in _pieces(without_contractions(text)):
@@ -130,13 +123,13 @@ def match_terms(text: str, *, max_terms: int = MAX_TERMS) -> MatchTerms:
         plain.setdefault(identifier.lower())
         tail = re.split(r"[/\\]", identifier)[-1]
         for part in (tail, tail.partition(":")[0] if "." in tail else tail):
-            if len(part) > 2 and has_token(part):
+            if len(part) > 2 and normalization.has_token(part):
                 plain.setdefault(part.lower())
     plain.update(dict.fromkeys(terms.words))
     emoji = () if text.isascii() else tuple(dict.fromkeys(emoji_terms(text[:MAX_QUERY_CHARS])))
     plain.update(dict.fromkeys(emoji))
     phrases = tuple(plain)[:max_terms]
-    pairs = tuple(dict.fromkeys(pair for run in terms.cjk for pair in character_pairs(run)))
+    pairs = tuple(dict.fromkeys(pair for run in terms.cjk for pair in normalization.character_pairs(run)))
     identifiers = tuple(identifier.lower() for identifier in terms.identifiers)
     parts = {identifier.lower(): identifier_parts(identifier) for identifier in terms.identifiers[:max_terms]}
     pairs = pairs[: max_terms - len(phrases)]
@@ -210,7 +203,9 @@ def dense_query(text: str, common_words: Collection[str]) -> str:
         if words and all(word in common_words for word in words):
             continue
         kept.append(token)
-        telling = telling or any(word not in stop_words for word in words) or bool(MAYBE_CJK.search(token))
+        telling = (
+            telling or any(word not in stop_words for word in words) or bool(normalization.MAYBE_CJK.search(token))
+        )
     return " ".join(kept) if telling else text
 
 
@@ -232,7 +227,7 @@ def without_contractions(text: str) -> str:
 
 
 def _truncated(text: str) -> str:
-    return sanitize_text(text[:MAX_QUERY_CHARS])
+    return normalization.sanitize_text(text[:MAX_QUERY_CHARS])
 
 
 def _quoted(term: str) -> str:
@@ -249,7 +244,7 @@ def _pieces(text: str) -> Iterator[str]:
     """Yield the parts of ``text`` that may be an identifier, without surrounding punctuation."""
     for piece in _PIECE.findall(text):
         stripped = piece.strip(":+").rstrip("./\\:@#~+-")
-        if stripped and has_token(stripped):
+        if stripped and normalization.has_token(stripped):
             yield stripped
 
 

@@ -19,19 +19,11 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.domain.ranking.explanation import Explanation
 from signet_actors.domain.text_cut import beginning_of, ends_of
 from signet_actors.operations import field_types as types
+from signet_actors.operations import request_fields as fields
 from signet_actors.operations.operation import BY_AGENT, BY_ALL, MEMORY_READ, OWNERS_SESSION, Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.recall import RecallFields, RecallReply, RecallResult
 from signet_actors.operations.remember import RememberChunksReply, RememberReply, RowKey
-from signet_actors.operations.request_fields import (
-    CallerFields,
-    Importance,
-    LongText,
-    Ratings,
-    SelectionText,
-    TranscriptPath,
-    not_yet,
-)
 
 MAX_INJECT_CHARS: Final = 24_000
 MAX_PROMPT_CHARS: Final = 40_000
@@ -74,11 +66,11 @@ InjectLimit = Annotated[
 ]
 
 
-class HookFields(CallerFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class HookFields(fields.CallerFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What every hook may send beside its harness. ``runtimePath`` is also the header x-signet-runtime-path."""
 
-    project: LongText | None = None
-    transcript_path: TranscriptPath | None = None
+    project: fields.LongText | None = None
+    transcript_path: fields.TranscriptPath | None = None
     runtime_path: Literal["plugin", "legacy"] | None = None
 
 
@@ -86,15 +78,15 @@ class SessionStartRequest(HookFields, frozen=True, kw_only=True, rename="camel",
     """A session that begins, or goes on after a compaction."""
 
     harness: Annotated[str, types.Text(missing="harness is required")]
-    source: Annotated[SelectionText, Meta(description="startup, resume, clear or compact")] | None = None
+    source: Annotated[fields.SelectionText, Meta(description="startup, resume, clear or compact")] | None = None
     max_inject_chars: InjectLimit = None
     claim_only: Annotated[bool, Meta(description="Only claim the session for `runtimePath`")] = False
     deferred: Annotated[
         bool, Meta(description="Only note the start: its text comes with the next prompt that is sent `withStart`")
     ] = False
-    context: Annotated[Message | None, not_yet("is not used yet")] = None
-    harness_agent_id: Annotated[SelectionText | None, not_yet("is not used yet")] = None
-    parent_session_key: Annotated[SelectionText | None, not_yet("is not used yet")] = None
+    context: Annotated[Message | None, fields.not_yet("is not used yet")] = None
+    harness_agent_id: Annotated[fields.SelectionText | None, fields.not_yet("is not used yet")] = None
+    parent_session_key: Annotated[fields.SelectionText | None, fields.not_yet("is not used yet")] = None
 
 
 class UserPromptRequest(HookFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -114,13 +106,13 @@ class UserPromptRequest(HookFields, frozen=True, kw_only=True, rename="camel", o
     ] = False
     memory_feedback: Annotated[
         dict[str, float] | None,
-        Ratings(),
+        fields.Ratings(),
         Meta(description="A score from -1 to 1 for each memory id, as `feedback` of `/api/memory/feedback`"),
     ] = msgspec.field(default=None, name="memory_feedback")
     dry_run: Annotated[bool, Meta(description="Answer as always, and change nothing: nothing counts as given")] = False
     as_of: (
         Annotated[
-            SelectionText,
+            fields.SelectionText,
             Meta(
                 description="Of a dry run, the `id` of a prompt that was kept: as if the session had received no more; "
                 "its words are those of then, if none are sent"
@@ -132,7 +124,9 @@ class UserPromptRequest(HookFields, frozen=True, kw_only=True, rename="camel", o
         False
     )
     explain_id: (
-        Annotated[SelectionText, Meta(description="A memory: say why it is given or not, wherever it was left out")]
+        Annotated[
+            fields.SelectionText, Meta(description="A memory: say why it is given or not, wherever it was left out")
+        ]
         | None
     ) = None
 
@@ -145,7 +139,7 @@ class HookRememberRequest(HookFields, frozen=True, kw_only=True, rename="camel",
     type: Annotated[str, types.MemoryType()] | None = None
     who: str | None = None
     tags: Annotated[tuple[str, ...], types.Tags()] | None = None
-    importance: Importance | None = None
+    importance: fields.Importance | None = None
     idempotency_key: RowKey | None = None
 
 

@@ -13,16 +13,9 @@ from msgspec import UNSET, Meta, UnsetType
 from signet_actors.domain.providers import AggregateUsage
 from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
 from signet_actors.operations import field_types as types
+from signet_actors.operations import request_fields as fields
 from signet_actors.operations.operation import EXAMPLE_MEMORY, MEMORY_READ, OWNERS_SESSION, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
-from signet_actors.operations.request_fields import (
-    SINCE_FOR_MODELS,
-    TYPE_FOR_MODELS,
-    UNTIL_FOR_MODELS,
-    AgentFields,
-    FilterFields,
-    SelectionText,
-)
 from signet_actors.operations.temporal import ClockFields, RecallTime, Temporal, TimeWindow
 
 MAX_ROWS: Final = 1000
@@ -48,7 +41,7 @@ class RecallFields(ClockFields, frozen=True, kw_only=True, omit_defaults=True):
     ] = False
     explain: Annotated[bool, Meta(description="Tell for each result how its score came about")] = False
     explain_id: Annotated[
-        SelectionText | None,
+        fields.SelectionText | None,
         Meta(description="Tell in `explained` what became of the memory with this id, also if it is not a result"),
     ] = msgspec.field(default=None, name="explainId")
     aggregate: Annotated[
@@ -62,7 +55,8 @@ class RecallFields(ClockFields, frozen=True, kw_only=True, omit_defaults=True):
         bool | None, Meta(description="false: do not store the answer; else that needs the permission remember")
     ] = msgspec.field(default=None, name="saveAggregate")
     session_key: Annotated[
-        SelectionText | None, Meta(description="Leave out what this session has received since its last compaction")
+        fields.SelectionText | None,
+        Meta(description="Leave out what this session has received since its last compaction"),
     ] = msgspec.field(default=None, name="sessionKey")
     include_recalled: Annotated[bool, Meta(description="Return also what the session has received, marked")] = (
         msgspec.field(default=False, name="includeRecalled")
@@ -82,24 +76,24 @@ class SearchRequest(RecallFields, frozen=True, kw_only=True, omit_defaults=True)
     query: QueryText = msgspec.field(name="q")
 
 
-class LegacySearchRequest(FilterFields, frozen=True, kw_only=True, omit_defaults=True):
+class LegacySearchRequest(fields.FilterFields, frozen=True, kw_only=True, omit_defaults=True):
     """A keyword search."""
 
     query: Annotated[QueryText, Meta(description="FTS5 expression; without it, filters only")] | None = msgspec.field(
         default=None, name="q"
     )
-    distinct: Annotated[SelectionText | None, Meta(description="`who`: list distinct authors instead of memories")] = (
-        None
-    )
+    distinct: Annotated[
+        fields.SelectionText | None, Meta(description="`who`: list distinct authors instead of memories")
+    ] = None
     limit: (
         Annotated[int, types.Clamped(low=1, high=MAX_ROWS), Meta(description="Default 20 with q, 50 without")] | None
     ) = None
 
 
-class SimilarRequest(AgentFields, frozen=True, kw_only=True, omit_defaults=True):
+class SimilarRequest(fields.AgentFields, frozen=True, kw_only=True, omit_defaults=True):
     """The memory to compare with."""
 
-    id: Annotated[SelectionText, Meta(description="The memory to compare with; required")] | None = None
+    id: Annotated[fields.SelectionText, Meta(description="The memory to compare with; required")] | None = None
     k: Annotated[int, types.Clamped(low=1, high=100), Meta(description="Maximum number of results")] = 10
     type: Annotated[str, types.MemoryType(secret=types.SecretRule.KEEP), Meta(description="Memory type")] | None = None
 
@@ -332,11 +326,11 @@ RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
         fields={
             "query": "A question or a statement in plain words; names, paths and ticket numbers are found exactly",
             "limit": "",
-            "type": TYPE_FOR_MODELS,
+            "type": fields.TYPE_FOR_MODELS,
             "tags": "Only memories with any of these tags",
             "project": "Only memories of this project, an absolute directory; default: of all projects",
-            "since": SINCE_FOR_MODELS,
-            "until": UNTIL_FOR_MODELS,
+            "since": fields.SINCE_FOR_MODELS,
+            "until": fields.UNTIL_FOR_MODELS,
             "min_score": "",
             "min_relevance": "Drop results below this relevance instead of below 0.5",
             "expand": "true: add what was said in the sessions that the results come from",

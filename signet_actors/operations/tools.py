@@ -18,19 +18,12 @@ import msgspec
 
 from signet_actors.domain.temporal.phrases import limit_of
 from signet_actors.errors import InvalidRequest
+from signet_actors.operations import request_reader
 from signet_actors.operations.field_types import parse_integer
 from signet_actors.operations.operation import Operation, Tool
 from signet_actors.operations.registry import OPERATIONS
 from signet_actors.operations.remember import REMEMBER
 from signet_actors.operations.request_path import PARAMETER, fill_path
-from signet_actors.operations.request_reader import (
-    AND_MORE,
-    MAX_WARNINGS,
-    RequestField,
-    request_fields,
-    request_schemas,
-    shortened,
-)
 
 MAX_PATH_CHARS: Final = 500
 _LIMITS: Final = {"since": False, "until": True}
@@ -59,7 +52,7 @@ TOOLS: Final[Mapping[str, tuple[Tool, Operation[Any]]]] = {
 
 def input_schema(tool: Tool, operation: Operation[Any]) -> dict[str, Any]:
     """Return the JSON Schema of the tool's arguments."""
-    documented = request_schemas(operation.request)
+    documented = request_reader.request_schemas(operation.request)
     arguments = _path_arguments(tool, operation).values()
     schemas: dict[str, Mapping[str, Any]] = {name: {"type": "string"} for name in arguments}
     required = {*schemas, *tool.required}
@@ -91,9 +84,11 @@ def tool_request(tool: Tool, operation: Operation[Any], arguments: Mapping[str, 
     offered = _offered_fields(tool, operation)
     known = {*in_path.values(), *(name for field in offered for name in field.spellings)}
     unknown = [name for name in arguments if name not in known]
-    warnings = [f"unknown argument: {shortened(name)}" for name in unknown[:MAX_WARNINGS]]
-    if len(unknown) > MAX_WARNINGS:
-        warnings.append(AND_MORE)
+    warnings = [
+        f"unknown argument: {request_reader.shortened(name)}" for name in unknown[: request_reader.MAX_WARNINGS]
+    ]
+    if len(unknown) > request_reader.MAX_WARNINGS:
+        warnings.append(request_reader.AND_MORE)
     fields = {
         name: value
         for name, value in arguments.items()
@@ -163,9 +158,9 @@ def _path_arguments(tool: Tool, operation: Operation[Any]) -> dict[str, str]:
     return {name: tool.renamed.get(name, name) for name in PARAMETER.findall(operation.paths[0])}
 
 
-def _offered_fields(tool: Tool, operation: Operation[Any]) -> list[RequestField]:
+def _offered_fields(tool: Tool, operation: Operation[Any]) -> list[request_reader.RequestField]:
     request: type[msgspec.Struct] = operation.request
-    return [field for field in request_fields(request) if field.name in tool.fields]
+    return [field for field in request_reader.request_fields(request) if field.name in tool.fields]
 
 
 def _path_value(name: str, value: Any) -> str:

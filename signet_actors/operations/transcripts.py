@@ -16,15 +16,7 @@ from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.session_keys import canonical_session_key
 from signet_actors.operations import field_types as types
-from signet_actors.operations.operation import (
-    BY_AGENT,
-    EXAMPLE_SESSION,
-    SESSION_READ,
-    SESSION_WRITE,
-    Effect,
-    Operation,
-    Tool,
-)
+from signet_actors.operations import operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.recall import QueryText
 from signet_actors.operations.request_fields import LongText, Offset, TranscriptPath
@@ -277,7 +269,7 @@ class ForgetTranscriptReply(msgspec.Struct, frozen=True, rename="camel"):
     ) = UNSET
 
 
-SESSION_END: Final[Operation[SessionEndRequest, SessionEndReply]] = Operation(
+SESSION_END: Final[operation.Operation[SessionEndRequest, SessionEndReply]] = operation.Operation(
     name="hooks.session_end",
     summary="Keep the transcript of a session",
     tag="Hooks",
@@ -286,11 +278,11 @@ SESSION_END: Final[Operation[SessionEndRequest, SessionEndReply]] = Operation(
     request=SessionEndRequest,
     example={
         "harness": "generic",
-        "sessionKey": EXAMPLE_SESSION,
+        "sessionKey": operation.EXAMPLE_SESSION,
         "transcript": "User: On which port does the staging database listen?\nAssistant: On port 5433.",
     },
     replies={200: SessionEndReply, 403: Problem, **CHANGE_PROBLEMS},
-    **SESSION_WRITE,
+    **operation.SESSION_WRITE,
     served_by="writer",
     lenient=True,
     description=(
@@ -298,17 +290,17 @@ SESSION_END: Final[Operation[SessionEndRequest, SessionEndReply]] = Operation(
         " cannot be read is a 200 with `skipped` and `reason`."
     ),
 )
-GET_TRANSCRIPT: Final[Operation[GetTranscriptRequest, TranscriptReply]] = Operation(
+GET_TRANSCRIPT: Final[operation.Operation[GetTranscriptRequest, TranscriptReply]] = operation.Operation(
     name="sessions.transcript",
     summary="Read the transcript of a session",
     tag="Sessions",
     paths=("/api/sessions/{key}/transcript",),
     request=GetTranscriptRequest,
-    example={"key": EXAMPLE_SESSION, "view": "turns"},
+    example={"key": operation.EXAMPLE_SESSION, "view": "turns"},
     replies={200: TranscriptReply, 403: Problem, 404: Problem, **PROBLEMS},
-    **SESSION_READ,
+    **operation.SESSION_READ,
 )
-SEARCH_SESSIONS: Final[Operation[SearchSessionsRequest, SearchSessionsReply]] = Operation(
+SEARCH_SESSIONS: Final[operation.Operation[SearchSessionsRequest, SearchSessionsReply]] = operation.Operation(
     name="sessions.search",
     while_off=True,
     summary="Search the transcripts of sessions",
@@ -318,8 +310,8 @@ SEARCH_SESSIONS: Final[Operation[SearchSessionsRequest, SearchSessionsReply]] = 
     request=SearchSessionsRequest,
     example={"query": "port of the staging database", "limit": 5},
     replies={200: SearchSessionsReply, 403: Problem, **PROBLEMS},
-    **SESSION_READ,
-    tool=Tool(
+    **operation.SESSION_READ,
+    tool=operation.Tool(
         name="session_search",
         title="Search earlier sessions",
         description="Search what was said in earlier sessions, by words. Returns the best sessions, each with an "
@@ -334,7 +326,7 @@ SEARCH_SESSIONS: Final[Operation[SearchSessionsRequest, SearchSessionsReply]] = 
         shown={"hits": ("sessionKey", "project", "harness", "updatedAt", "excerpt", "role", "at")},
     ),
 )
-LIST_PAST: Final[Operation[ListPastRequest, PastSessionsReply]] = Operation(
+LIST_PAST: Final[operation.Operation[ListPastRequest, PastSessionsReply]] = operation.Operation(
     name="sessions.list_past",
     summary="List past sessions",
     tag="Sessions",
@@ -342,10 +334,10 @@ LIST_PAST: Final[Operation[ListPastRequest, PastSessionsReply]] = Operation(
     request=ListPastRequest,
     example={"limit": 5},
     replies={200: PastSessionsReply, 403: Problem, **PROBLEMS},
-    **SESSION_READ,
+    **operation.SESSION_READ,
     description="Those whose transcripts are kept, with their first prompts; `signet sessions` prints them.",
 )
-FORGET_TRANSCRIPT: Final[Operation[ForgetTranscriptRequest, ForgetTranscriptReply]] = Operation(
+FORGET_TRANSCRIPT: Final[operation.Operation[ForgetTranscriptRequest, ForgetTranscriptReply]] = operation.Operation(
     name="sessions.forget_transcript",
     while_off=True,
     summary="Erase the transcript of a session",
@@ -353,12 +345,12 @@ FORGET_TRANSCRIPT: Final[Operation[ForgetTranscriptRequest, ForgetTranscriptRepl
     method="DELETE",
     paths=("/api/sessions/{key}/transcript",),
     request=ForgetTranscriptRequest,
-    example={"key": EXAMPLE_SESSION},
+    example={"key": operation.EXAMPLE_SESSION},
     replies={200: ForgetTranscriptReply, 403: Problem, 404: Problem, **CHANGE_PROBLEMS},
     permission=Permission.FORGET,
-    scoped_by=BY_AGENT,
+    scoped_by=operation.BY_AGENT,
     served_by="writer",
-    effect=Effect.OTHER,
+    effect=operation.Effect.OTHER,
     rate="forget",
     owner_only=True,
     query_too=True,

@@ -11,12 +11,7 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.config.embedding_models import (
-    EMBEDDED_FOLDER,
-    EMBEDDED_TENSOR,
-    EMBEDDED_WEIGHTS,
-    MINILM_CODE_DIMENSIONS,
-)
+from signet_actors.config import embedding_models
 from signet_actors.config.schema import EMBEDDED_DIMENSIONS
 from signet_actors.runtime.tensor_file import map_halves, widened
 
@@ -53,8 +48,8 @@ class PieceComparison:
 
     def __init__(self) -> None:
         """Map the weights. Raises ``ConfigError`` if they cannot be read."""
-        path = EMBEDDED_FOLDER / EMBEDDED_WEIGHTS
-        self._mapping, self._table = map_halves(path, EMBEDDED_TENSOR, EMBEDDED_DIMENSIONS)
+        path = embedding_models.EMBEDDED_FOLDER / embedding_models.EMBEDDED_WEIGHTS
+        self._mapping, self._table = map_halves(path, embedding_models.EMBEDDED_TENSOR, EMBEDDED_DIMENSIONS)
         self._occurs = np.zeros(len(self._table), np.bool_)  # by piece; all false between calls
         self._row_of_piece = np.zeros(len(self._table), np.int32)  # of the last call
         self._forget_vectors()
@@ -99,12 +94,12 @@ class PieceComparison:
 class StateComparison:
     """States of tokens in context, 64 numbers each: float32 in a query, ``round(127 * x)`` as int8 where stored."""
 
-    query_bytes: int = 4 * MINILM_CODE_DIMENSIONS
-    code_bytes: int = MINILM_CODE_DIMENSIONS
+    query_bytes: int = 4 * embedding_models.MINILM_CODE_DIMENSIONS
+    code_bytes: int = embedding_models.MINILM_CODE_DIMENSIONS
 
     def cosines(self, query: bytes, codes: bytes) -> Floats:
-        states = np.frombuffer(codes, np.int8).reshape(-1, MINILM_CODE_DIMENSIONS).astype(np.float32)
-        found: Floats = states @ np.frombuffer(query, np.float32).reshape(-1, MINILM_CODE_DIMENSIONS).T
+        states = np.frombuffer(codes, np.int8).reshape(-1, embedding_models.MINILM_CODE_DIMENSIONS).astype(np.float32)
+        found: Floats = states @ np.frombuffer(query, np.float32).reshape(-1, embedding_models.MINILM_CODE_DIMENSIONS).T
         found /= 127
         return found
 

@@ -17,13 +17,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from signet_actors.domain.extraction.tolerant_json import (
-    MORE_MEMBERS,
-    Document,
-    StepBudget,
-    TolerantReader,
-    parse_finite,
-)
+from signet_actors.domain.extraction import tolerant_json
 
 MAX_ANSWER_CHARS: Final = 1_000_000
 """The rest of a longer answer is ignored. Reasoning before the JSON may make an answer long."""
@@ -113,7 +107,7 @@ def _refuse_constant(name: str) -> object:
     raise ValueError(name)
 
 
-_STRICT: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=parse_finite)
+_STRICT: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=tolerant_json.parse_finite)
 
 _TAG = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|reflection)(?:\s[^<>]{0,80})?>", re.IGNORECASE)
 _START = re.compile(r"[\[{]|<(?=(?:think|thinking|thought|reasoning|reflection)[\s>])", re.IGNORECASE)
@@ -163,8 +157,8 @@ def _read(text: str, keys: tuple[str, ...]) -> LlmOutput:
     kind.
     """
     text = without_leading_reasoning(text)
-    found: list[Document] = []
-    steps = StepBudget()
+    found: list[tolerant_json.Document] = []
+    steps = tolerant_json.StepBudget()
     at = starts = 0
     end_of_text = min(len(text), _MAX_DOCUMENT_CHARS)
     while starts < _MAX_STARTS and steps.left > 0 and (start := _START.search(text, at)):
@@ -178,11 +172,11 @@ def _read(text: str, keys: tuple[str, ...]) -> LlmOutput:
         if begin >= end_of_text:
             break
         strict = _decode_strict(text, begin, end_of_text)
-        if strict is not None and not MORE_MEMBERS.match(text, strict[1]):
-            found.append(Document(strict[0], Counter(), 0))
+        if strict is not None and not tolerant_json.MORE_MEMBERS.match(text, strict[1]):
+            found.append(tolerant_json.Document(strict[0], Counter(), 0))
             at = strict[1]
             continue
-        reader = TolerantReader(text, begin, end_of_text, steps)
+        reader = tolerant_json.TolerantReader(text, begin, end_of_text, steps)
         document = reader.read()
         if document is None:
             at = begin + 1
@@ -205,11 +199,11 @@ def _decode_strict(text: str, at: int, end: int | None = None) -> tuple[object, 
     return None if end is not None and after > end else (value, after)
 
 
-def _select_output(found: list[Document], keys: tuple[str, ...]) -> LlmOutput:
+def _select_output(found: list[tolerant_json.Document], keys: tuple[str, ...]) -> LlmOutput:
     wanted = [document for document in found if _has_any_key(document.value, keys)]
     if wanted:
         merged: dict[Any, object] = {}
-        parts: list[Document] = []
+        parts: list[tolerant_json.Document] = []
         for document in wanted:
             if isinstance(document.value, dict):
                 if any(key in merged and key in document.value for key in keys):
@@ -230,7 +224,7 @@ def _select_output(found: list[Document], keys: tuple[str, ...]) -> LlmOutput:
     return _output(empty[-1].value, empty[-1:]) if empty else _NO_JSON
 
 
-def _output(value: object, documents: list[Document]) -> LlmOutput:
+def _output(value: object, documents: list[tolerant_json.Document]) -> LlmOutput:
     repairs: Counter[str] = Counter()
     for document in documents:
         repairs.update(document.repairs)

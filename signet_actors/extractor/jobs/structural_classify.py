@@ -22,14 +22,7 @@ from signet_actors.errors import SignetError, UnusableAnswer
 from signet_actors.extractor.job_runner import JobRun
 from signet_actors.extractor.jobs.model_job import ModelJob
 from signet_actors.extractor.prompts import classification_prompt
-from signet_actors.features.classification.api import (
-    EntityFact,
-    EntityFacts,
-    EntityPart,
-    FindUnclassified,
-    SemanticConflict,
-    StoreClassification,
-)
+from signet_actors.features.classification import api
 from signet_actors.protocol.decider import CheckContradiction
 from signet_actors.runtime.sync_points import sync_point
 
@@ -56,13 +49,13 @@ class StructuralClassify(ModelJob):
 
     async def work(self, run: JobRun) -> None:
         resources = self._resources
-        part = msgspec.json.decode(run.job.payload or "", type=EntityPart)
+        part = msgspec.json.decode(run.job.payload or "", type=api.EntityPart)
         asks = resources.pipeline.semantic_contradiction_enabled
-        query = FindUnclassified(part, resources.pipeline.structural.classify_batch_size, _SIBLINGS if asks else 0)
+        query = api.FindUnclassified(part, resources.pipeline.structural.classify_batch_size, _SIBLINGS if asks else 0)
         answered = await resources.actor.ask_searcher(query, trace_id=run.trace_id, timeout_ms=_READ_MS)
-        found = answered.read(EntityFacts)
+        found = answered.read(api.EntityFacts)
         if not found.facts:
-            await run.report(StoreClassification(job_id=run.job.id, lease_id=run.job.lease_id))
+            await run.report(api.StoreClassification(job_id=run.job.id, lease_id=run.job.lease_id))
             return
         prompt = classification_prompt(found, resources.rng)
         sync_point("extractor.prompt_sent")
@@ -75,7 +68,7 @@ class StructuralClassify(ModelJob):
         conflicts = await self._conflicts(run, found, said) if asks else ()
         sync_point("extractor.classified")
         assignments = tuple(msgspec.structs.replace(one, aspect=masked(one.aspect)) for one in said.assignments)
-        report = StoreClassification(
+        report = api.StoreClassification(
             job_id=run.job.id,
             lease_id=run.job.lease_id,
             attribute_ids=tuple(fact.id for fact in found.facts),
@@ -86,7 +79,9 @@ class StructuralClassify(ModelJob):
         )
         await run.report(report)
 
-    async def _conflicts(self, run: JobRun, found: EntityFacts, said: Classified) -> tuple[SemanticConflict, ...]:
+    async def _conflicts(
+        self, run: JobRun, found: api.EntityFacts, said: Classified
+    ) -> tuple[api.SemanticConflict, ...]:
         """Return the contradictions that a model sees; those that it cannot be asked about now are left out."""
         resources, conflicts = self._resources, []
         timeout_ms = resources.pipeline.semantic_contradiction_timeout_ms + _MARGIN_MS
@@ -99,11 +94,11 @@ class StructuralClassify(ModelJob):
                 resources.actor.log.info("contradictions_not_checked", job=run.job.id, reason=error.detail)
                 break
             if answer.contradicts:
-                conflicts.append(SemanticConflict(older.id, newer.id, answer.confidence))
+                conflicts.append(api.SemanticConflict(older.id, newer.id, answer.confidence))
         return tuple(conflicts)
 
 
-def _pairs(found: EntityFacts, said: Classified) -> Iterator[tuple[EntityFact, EntityFact]]:
+def _pairs(found: api.EntityFacts, said: Classified) -> Iterator[tuple[api.EntityFact, api.EntityFact]]:
     """Yield pairs (older, newer) of facts of one aspect, one of them new, that may contradict each other unseen."""
     entity = frozenset(found.name.lower().split())
     new = [
@@ -111,7 +106,7 @@ def _pairs(found: EntityFacts, said: Classified) -> Iterator[tuple[EntityFact, E
         for one in said.assignments
         if one.kind == "attribute"
     ]
-    known: dict[str, list[EntityFact]] = {}
+    known: dict[str, list[api.EntityFact]] = {}
     for fact in (*found.siblings, *new):
         known.setdefault(fact.aspect, []).append(fact)
     fresh = {fact.id for fact in new}
@@ -127,5 +122,5 @@ def _pairs(found: EntityFacts, said: Classified) -> Iterator[tuple[EntityFact, E
                     yield older, newer
 
 
-def _words(fact: EntityFact) -> Words:
+def _words(fact: api.EntityFact) -> Words:
     return Words.of(fact.content, fact.said_at)

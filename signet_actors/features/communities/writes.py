@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from signet_actors.features.communities.api import (
-    DropCommunities,
-    GetGraphStamp,
-    GraphStamp,
-    StoreCommunities,
-    Stored,
-)
+from signet_actors.features.communities import api
 from signet_actors.store.command_context import CommandContext
 
 _STAMP: Final = (
@@ -37,13 +31,13 @@ _AGENT: Final = "SELECT c.agent_id FROM entity_communities c WHERE c.id = :id"
 _DELETE: Final = "DELETE FROM entity_communities WHERE id = :id"
 
 
-def stamp(context: CommandContext, command: GetGraphStamp) -> GraphStamp:  # noqa: ARG001 - it says only what to do
+def stamp(context: CommandContext, command: api.GetGraphStamp) -> api.GraphStamp:  # noqa: ARG001 - it says only what to do
     """Return what tells one state of the dependencies from another."""
     count, strength, changed_at, merged, communities = context.tx.one(_STAMP) or (0, 0.0, "", 0, 0)
-    return GraphStamp(f"{count}/{strength:.6f}/{changed_at}/{merged}" if count or communities else "")
+    return api.GraphStamp(f"{count}/{strength:.6f}/{changed_at}/{merged}" if count or communities else "")
 
 
-def store(context: CommandContext, command: StoreCommunities) -> Stored:
+def store(context: CommandContext, command: api.StoreCommunities) -> api.Stored:
     """Store the communities and whom they have. Storing them again changes nothing."""
     tx = context.tx
     for each in command.communities:
@@ -52,19 +46,19 @@ def store(context: CommandContext, command: StoreCommunities) -> Stored:
         tx.execute(_PUT, row)
         joined = {"id": each.id, "agent_id": each.agent_id, "members": tx.dialect.listed(each.members)}
         tx.execute(_JOIN.format(tx.dialect.members("members")), joined)
-    return Stored()
+    return api.Stored()
 
 
-def drop(context: CommandContext, command: DropCommunities) -> Stored:
+def drop(context: CommandContext, command: api.DropCommunities) -> api.Stored:
     """Take entities out of outdated communities, and delete the communities that are empty then."""
     tx, left = context.tx, command.limit
     for (community,) in tx.rows(_OUTDATED, {"found_at": command.found_at, "limit": command.limit}):
         tx.execute(_LEAVE, {"id": community, "agent_id": tx.value(_AGENT, {"id": community}), "limit": left})
         left -= tx.changes() + 1
         if left <= 0:
-            return Stored(more=True)
+            return api.Stored(more=True)
         tx.execute(_DELETE, {"id": community})
-    return Stored()
+    return api.Stored()
 
 
-WRITES: Final = {GetGraphStamp: stamp, StoreCommunities: store, DropCommunities: drop}
+WRITES: Final = {api.GetGraphStamp: stamp, api.StoreCommunities: store, api.DropCommunities: drop}

@@ -8,14 +8,7 @@ from typing import Final
 
 from signet_actors.domain.dated_sections import SUMMARY_TYPE
 from signet_actors.domain.memories import AGGREGATE, CHUNK, COMPACTION, IMPORTED_SOURCE_TYPES
-from signet_actors.features.duplicates.api import (
-    STATS,
-    DedupStatsReply,
-    DuplicatePair,
-    FindExact,
-    FoundDuplicates,
-    FoundPair,
-)
+from signet_actors.features.duplicates import api
 from signet_actors.features.duplicates.rules import Candidate, better_first
 from signet_actors.operations.transcripts import OwnAgent
 from signet_actors.protocol.message import Asked
@@ -69,11 +62,11 @@ def was_merged(reads: Reads, one: str, other: str) -> bool:
     return any(reads.one(_MERGED, {"kept": kept, "merged": merged}) for kept, merged in ((one, other), (other, one)))
 
 
-def found_pair(kept: Candidate, merged: Candidate, similarity: float) -> FoundPair:
+def found_pair(kept: Candidate, merged: Candidate, similarity: float) -> api.FoundPair:
     """Return the pair as it is shown and merged."""
     texts = kept.content[:SHOWN_CHARS], merged.content[:SHOWN_CHARS]
-    return FoundPair(
-        DuplicatePair(kept.id, merged.id, round(similarity, 4), *texts), kept.content_hash, merged.content_hash
+    return api.FoundPair(
+        api.DuplicatePair(kept.id, merged.id, round(similarity, 4), *texts), kept.content_hash, merged.content_hash
     )
 
 
@@ -82,15 +75,17 @@ def position(reads: Reads, agent_id: str) -> int:
     return int(reads.value(_POSITION, {"key": POSITION + agent_id}) or 0)
 
 
-def find_exact(snapshot: Snapshot, asked: FindExact) -> FoundDuplicates:
+def find_exact(snapshot: Snapshot, asked: api.FindExact) -> api.FoundDuplicates:
     """Return pairs of equal texts."""
-    pairs: list[tuple[FoundPair, int]] = []
+    pairs: list[tuple[api.FoundPair, int]] = []
     for rows in _clusters(snapshot, asked.agent_id, asked.limit):
         best = reduce(lambda one, other: better_first(one, other)[0], rows)
         pairs += [(found_pair(best, each, 1.0), each.seq) for each in rows if each is not best]
     del pairs[asked.limit :]
     merged = [seq for _, seq in pairs]
-    return FoundDuplicates([pair for pair, _ in pairs], position(snapshot, asked.agent_id), done=False, merged=merged)
+    return api.FoundDuplicates(
+        [pair for pair, _ in pairs], position(snapshot, asked.agent_id), done=False, merged=merged
+    )
 
 
 def _clusters(snapshot: Snapshot, agent_id: str, limit: int) -> Iterator[list[Candidate]]:
@@ -102,13 +97,13 @@ def _clusters(snapshot: Snapshot, agent_id: str, limit: int) -> Iterator[list[Ca
             yield rows
 
 
-def stats(snapshot: Snapshot, asked: Asked[OwnAgent]) -> DedupStatsReply:
+def stats(snapshot: Snapshot, asked: Asked[OwnAgent]) -> api.DedupStatsReply:
     """Return how many texts the agent has twice, and how many memories have not been compared."""
     agent_id = asked.caller.agent_id
     sizes = [len(rows) for rows in _clusters(snapshot, agent_id, _MOST_CLUSTERS)]
     after = {"agent_id": agent_id, "after": position(snapshot, agent_id)}
     active, uncompared = snapshot.value(_LIVE, {"agent_id": agent_id}), snapshot.value(_UNCOMPARED, after)
-    return DedupStatsReply(len(sizes), sum(sizes) - len(sizes), int(active), int(uncompared))
+    return api.DedupStatsReply(len(sizes), sum(sizes) - len(sizes), int(active), int(uncompared))
 
 
-READS: Final = {STATS: stats, FindExact: find_exact}
+READS: Final = {api.STATS: stats, api.FindExact: find_exact}

@@ -16,13 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from signet_actors.config.schema import AuthMode
-from signet_actors.domain.permissions import (
-    API_KEY_PERMISSIONS,
-    AUTONOMOUS_ACTOR_TYPES,
-    PERMISSIONS_OF,
-    Permission,
-    Role,
-)
+from signet_actors.domain import permissions as rights
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.tokens import ApiKey, Claims, TokenRefused, TokenScope, read_api_key, verify
 from signet_actors.errors import ErrorCode, SignetError, Unavailable
@@ -60,8 +54,8 @@ class Identity:
 
     id: str
     name: str
-    role: Role | None
-    permissions: frozenset[Permission]
+    role: rights.Role | None
+    permissions: frozenset[rights.Permission]
     scope: TokenScope = _NO_SCOPE
     claims: Claims | None = None
 
@@ -73,7 +67,7 @@ class Identity:
     @property
     def has_sessions(self) -> bool:
         """Whether its requests belong to sessions: of a reader nothing is noted, and it changes no session's state."""
-        return Permission.REMEMBER in self.permissions
+        return rights.Permission.REMEMBER in self.permissions
 
     @property
     def has_rate_limits(self) -> bool:
@@ -81,7 +75,7 @@ class Identity:
 
     def actor_type(self, named: str) -> str:
         """Return what counts as the type of the actor: a header can make it autonomous, and never a person."""
-        if self.role in {None, Role.ADMIN, Role.OPERATOR} or named in AUTONOMOUS_ACTOR_TYPES:
+        if self.role in {None, rights.Role.ADMIN, rights.Role.OPERATOR} or named in rights.AUTONOMOUS_ACTOR_TYPES:
             return named
         return "agent"
 
@@ -97,8 +91,8 @@ class Identity:
                 raise Forbidden(f"scope restricted to {limit} '{value}'")
 
 
-LOCAL: Final = Identity("", "", None, frozenset(Permission))
-OWNER: Final = Identity("owner", "owner", Role.ADMIN, frozenset(Permission))
+LOCAL: Final = Identity("", "", None, frozenset(rights.Permission))
+OWNER: Final = Identity("owner", "owner", rights.Role.ADMIN, frozenset(rights.Permission))
 
 
 class Authenticator:
@@ -167,11 +161,11 @@ class Authenticator:
         issued = None if row is None else (row.role, row.scope, row.expires_at)
         if issued != (claims.role, claims.scope, iso(claims.exp * 1000)):  # signed with a secret that has leaked
             raise WrongToken("token revoked")
-        scope = _NO_SCOPE if claims.role is Role.ADMIN else claims.scope
-        return Identity(claims.jti, claims.sub, claims.role, PERMISSIONS_OF[claims.role], scope, claims)
+        scope = _NO_SCOPE if claims.role is rights.Role.ADMIN else claims.scope
+        return Identity(claims.jti, claims.sub, claims.role, rights.PERMISSIONS_OF[claims.role], scope, claims)
 
     async def _of_key(self, key: ApiKey) -> Identity:
         row = await self.tokens.find(key.id, "api_key")
         if not proves(row, key.secret) or row is None:
             raise WrongToken("invalid signature")
-        return Identity(row.id, row.name, row.role, API_KEY_PERMISSIONS, row.scope)
+        return Identity(row.id, row.name, row.role, rights.API_KEY_PERMISSIONS, row.scope)

@@ -13,14 +13,9 @@ from msgspec import UNSET
 from signet_actors.domain.memories import DEFAULT_IMPORTANCE, importance_to_store
 from signet_actors.domain.transcripts.turns import TranscriptTooLong
 from signet_actors.errors import InvalidRequest, OutcomeUnknown, SignetError
+from signet_actors.gateway import ingest
 from signet_actors.gateway.http.responses import fill, joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
-from signet_actors.gateway.ingest import (
-    PreparedMemory,
-    embed_texts,
-    prepare_remembered_text,
-    redaction_fields,
-)
 from signet_actors.gateway.sessions.hook_runner import REQUEST_SHARE
 from signet_actors.gateway.transcript_capture import Capture, capture_for, store_capture
 from signet_actors.gateway.transcript_files import TranscriptRefused
@@ -50,7 +45,7 @@ ANSWERS: Final = 0.5
 async def remember(call: Call[api.RememberRequest]) -> HttpResponse:
     """Store the memory durably before replying; store an oversized one as chunks, all or none."""
     await name_project(call)
-    text = await prepare_remembered_text(call.state, call.request.content, prefixes=call.request.prefixes)
+    text = await ingest.prepare_remembered_text(call.state, call.request.content, prefixes=call.request.prefixes)
     session = None if call.request.transcript is None else session_key(call.request.source_id or "")
     with call.state.transcript_readers.capturing(call.agent_id, session):
         found = await _captured(call)
@@ -126,7 +121,7 @@ async def note_remembered(call: Call[Any], stored: api.RememberReply | api.Remem
 
 
 async def store_text(
-    call: Call[api.RememberRequest], text: PreparedMemory, *, may_repeat: bool = False
+    call: Call[api.RememberRequest], text: ingest.PreparedMemory, *, may_repeat: bool = False
 ) -> api.RememberReply | api.RememberChunksReply:
     """Store the prepared text with the fields of the request; an oversized one as chunks. Raises SignetError.
 
@@ -137,11 +132,11 @@ async def store_text(
     if not text.content:
         raise InvalidRequest("content is required", field="content")
     memory = _new_memory(call, text)
-    redaction = redaction_fields(text.redactions + call.redactions)
+    redaction = ingest.redaction_fields(text.redactions + call.redactions)
     if text.chunks:
         return await _remember_chunks(call, memory, text.chunks, redaction, may_repeat=may_repeat)
     frames: list[bytes] = []
-    (vector,) = await embed_texts(state, [text.content], frames, trace_id=call.trace_id)
+    (vector,) = await ingest.embed_texts(state, [text.content], frames, trace_id=call.trace_id)
     wanted = call.request.similar
     if wanted is None:
         wanted = call.headers.get("x-signet-actor-type", "").strip().lower() in ASKS_FOR_SIMILAR
@@ -244,7 +239,7 @@ async def _remember_chunks(
 ) -> api.RememberReply | api.RememberChunksReply:
     state = call.state
     frames: list[bytes] = []
-    vectors = [v for v in await embed_texts(state, chunks, frames, trace_id=call.trace_id) if v is not None]
+    vectors = [v for v in await ingest.embed_texts(state, chunks, frames, trace_id=call.trace_id) if v is not None]
     if len(vectors) != len(chunks):
         # Store a vector for each chunk or for none, so that all chunks of a text are found in the same way.
         vectors, frames = [], []
@@ -262,7 +257,7 @@ async def _remember_chunks(
     return await _remember_reply(call, stored, redaction)
 
 
-def _new_memory(call: Call[api.RememberRequest], text: PreparedMemory) -> messages.NewMemory:
+def _new_memory(call: Call[api.RememberRequest], text: ingest.PreparedMemory) -> messages.NewMemory:
     """Return the memory without its vector. Fields of the body take precedence over prefixes of the text."""
     fields = call.request
     # The metadata object of an importer is used only for fields that the body lacks.

@@ -21,13 +21,7 @@ from signet_actors.config.pipeline_schema import ContinuityConfig
 from signet_actors.domain.redaction.scan import without_known
 from signet_actors.domain.text_cut import beginning_of
 from signet_actors.errors import InvalidRequest, SignetError
-from signet_actors.features.checkpoints import rules
-from signet_actors.features.checkpoints.api import (
-    CONTEXT_CHARS,
-    CheckpointRecorded,
-    RecordCheckpoint,
-    StoredCheckpoint,
-)
+from signet_actors.features.checkpoints import api, rules
 from signet_actors.gateway.sessions.ledger import RecallLedger
 from signet_actors.gateway.sessions.session_secrets import SessionSecrets
 from signet_actors.runtime.clock import Clock
@@ -332,21 +326,21 @@ class SessionCheckpoints:
     async def _all_stored(self, activities: Iterable[Activity]) -> None:
         await asyncio.gather(*map(self._store, activities))
 
-    async def _store(self, activity: Activity) -> CheckpointRecorded:
+    async def _store(self, activity: Activity) -> api.CheckpointRecorded:
         """Store what is not stored of the session, unless it is forgotten or bypassed. Raises SignetError."""
         async with activity.lock:
             draft, ended = activity.draft, activity.ending
             if not (activity.unsaved or ended):
-                return CheckpointRecorded(stored=True)
+                return api.CheckpointRecorded(stored=True)
             try:
                 await self._ledger.context(activity.key, activity.agent_id, trace_id="")
                 if self._ledger.is_bypassed(activity.key):
                     activity.draft, activity.unsaved = None, False
                     activity.ending, activity.over = False, True
-                    return CheckpointRecorded(stored=False)
+                    return api.CheckpointRecorded(stored=False)
                 new = None if draft is None else await asyncio.to_thread(self._composed, activity, draft)
-                command = RecordCheckpoint(activity.key, activity.agent_id, new, ended, activity.ended_at)
-                done = (await self._bus.ask_writer(command, trace_id="")).read(CheckpointRecorded)
+                command = api.RecordCheckpoint(activity.key, activity.agent_id, new, ended, activity.ended_at)
+                done = (await self._bus.ask_writer(command, trace_id="")).read(api.CheckpointRecorded)
             except SignetError:
                 activity.retry_ns = self._clock.monotonic_ns() + RETRY_MS * _MS
                 raise
@@ -356,7 +350,7 @@ class SessionCheckpoints:
                     activity.ending, activity.over = False, True
             return done
 
-    def _composed(self, activity: Activity, draft: rules.Draft) -> StoredCheckpoint:
+    def _composed(self, activity: Activity, draft: rules.Draft) -> api.StoredCheckpoint:
         """Return the checkpoint without secrets. Takes milliseconds if there is much to search."""
         known = self._secrets.of(activity.key)
         for text in (*draft.prompts, *draft.queries, draft.context or ""):
@@ -381,9 +375,9 @@ class SessionCheckpoints:
             project=project,
             prompts=tuple(line for line in lines if line),
             queries=queries,
-            context=clean(draft.context)[:CONTEXT_CHARS] if draft.context else None,
+            context=clean(draft.context)[: api.CONTEXT_CHARS] if draft.context else None,
         )
-        return StoredCheckpoint(
+        return api.StoredCheckpoint(
             id=activity.draft_id,
             session_key=activity.key,
             agent_id=activity.agent_id,

@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from signet_actors.config.schema import Config
 from signet_actors.domain.timestamps import iso
-from signet_actors.features.communities.api import (
-    Communities,
-    Community,
-    DropCommunities,
-    GetGraphStamp,
-    GraphStamp,
-    StoreCommunities,
-    Stored,
-)
+from signet_actors.features.communities import api
 from signet_actors.features.communities.rules import steps
 from signet_actors.protocol.message import Failure, Request
 from signet_actors.protocol.pipeline import SettleAttributes
@@ -46,15 +38,15 @@ PAUSE_MS: Final = 100
 POSTPONED_MS: Final = 60_000
 
 
-class CommunityProcess(WorkProcess[Communities]):
+class CommunityProcess(WorkProcess[api.Communities]):
     """The process that finds communities."""
 
     def __init__(self, workspace: Path) -> None:
         super().__init__(
             "signet_actors.searcher.communities",
             [str(workspace)],
-            Communities,
-            lambda reason: Communities(problem=reason),
+            api.Communities,
+            lambda reason: api.Communities(problem=reason),
         )
 
 
@@ -117,17 +109,17 @@ class CommunityDuty(_GraphDuty):
         clock: Clock,
         log: FilteringBoundLogger,
         config: Config,
-        begin: Callable[[], Work[Communities]],
+        begin: Callable[[], Work[api.Communities]],
     ) -> None:
         super().__init__(writer, clock, log, config)
         self._begin = begin
-        self._process: Work[Communities] | None = None
+        self._process: Work[api.Communities] | None = None
         self._stamp = ""
         """The state of the graph whose communities are stored."""
         self._new_stamp = ""
         self._found_at = ""
-        self._steps: Iterator[tuple[Community, ...]] | None = None
-        self._step: tuple[Community, ...] | None = None
+        self._steps: Iterator[tuple[api.Community, ...]] | None = None
+        self._step: tuple[api.Community, ...] | None = None
         self.rounds = 0
 
     def step(self) -> None:
@@ -149,10 +141,10 @@ class CommunityDuty(_GraphDuty):
             self._process = None
 
     def _check(self) -> None:
-        answer = self._ask(GetGraphStamp())
+        answer = self._ask(api.GetGraphStamp())
         if answer is None:
             return
-        self._new_stamp = answer.read(GraphStamp).stamp
+        self._new_stamp = answer.read(api.GraphStamp).stamp
         if self._new_stamp == self._stamp:
             self._due_in(CHECK_MS)
             return
@@ -161,7 +153,7 @@ class CommunityDuty(_GraphDuty):
         except OSError as error:
             self._fail(f"the process cannot be started: {error.strerror}")
 
-    def _look(self, process: Work[Communities]) -> None:
+    def _look(self, process: Work[api.Communities]) -> None:
         found = process.poll()
         if found is None:
             return
@@ -172,17 +164,19 @@ class CommunityDuty(_GraphDuty):
         self._steps, self._step = steps(found.communities), None
         self._found_at = iso(self._clock.wall_ms())
 
-    def _store(self, steps_left: Iterator[tuple[Community, ...]]) -> None:
+    def _store(self, steps_left: Iterator[tuple[api.Community, ...]]) -> None:
         """Store the next communities, and delete outdated ones after the last; a failed step is repeated."""
         if self._step is None:
             self._step = next(steps_left, ())
-        request = StoreCommunities(self._found_at, self._step) if self._step else DropCommunities(self._found_at)
+        request = (
+            api.StoreCommunities(self._found_at, self._step) if self._step else api.DropCommunities(self._found_at)
+        )
         answer = self._ask(request)
         if answer is None:
             return
         if self._step:
             self._step = None
-        elif not answer.read(Stored).more:
+        elif not answer.read(api.Stored).more:
             self._steps, self._stamp = None, self._new_stamp
             self.rounds += 1
             self._due_in(CHECK_MS)

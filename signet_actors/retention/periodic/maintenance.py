@@ -15,16 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from signet_actors.config.schema import Config
 from signet_actors.features.diagnostics.rules import report
+from signet_actors.features.repairs import api as repairs
 from signet_actors.features.repairs import rules
-from signet_actors.features.repairs.api import (
-    CHECK_TEXT,
-    RELEASE,
-    CheckTextRequest,
-    EnterRepair,
-    MeasureStore,
-    RecordRepair,
-    StoreFigures,
-)
 from signet_actors.operations.diagnostics import DiagnosticsReport
 from signet_actors.operations.repair import RepairReply
 from signet_actors.operations.transcripts import OwnAgent
@@ -88,7 +80,7 @@ class Maintenance:
                 return
             purged = sum(step.count for step in self._purge.steps)
             if purged:
-                self._ask(RecordRepair(action=rules.SWEEP, affected=purged, principal=_PRINCIPAL))
+                self._ask(repairs.RecordRepair(action=rules.SWEEP, affected=purged, principal=_PRINCIPAL))
             self._end(self._before)
             return
         self._wait()
@@ -138,18 +130,20 @@ class Maintenance:
                 self._log.warning("repair_halted", action=action, runs=self._vain_runs[action])
 
     def _measure(self) -> DiagnosticsReport | None:
-        answer = self._writer.ask(MeasureStore(), timeout_ms=ASK_TIMEOUT_MS)
+        answer = self._writer.ask(repairs.MeasureStore(), timeout_ms=ASK_TIMEOUT_MS)
         if isinstance(answer, Failure):
             self._log.warning("maintenance_postponed", code=answer.code.value, detail=answer.detail)
             return None
-        figures = answer.read(StoreFigures)
+        figures = answer.read(repairs.StoreFigures)
         return report(figures.health, figures.changes, None, (), figures.at)
 
     def _release(self) -> int | Failure:
-        return _affected(self._ask(message_of(RELEASE)(caller=_CALLER, request=OwnAgent())))
+        return _affected(self._ask(message_of(repairs.RELEASE)(caller=_CALLER, request=OwnAgent())))
 
     def _check_text(self) -> int | Failure:
-        return _affected(self._ask(message_of(CHECK_TEXT)(caller=_CALLER, request=CheckTextRequest(repair=True))))
+        return _affected(
+            self._ask(message_of(repairs.CHECK_TEXT)(caller=_CALLER, request=repairs.CheckTextRequest(repair=True)))
+        )
 
     def _requeue(self) -> int | Failure:
         answer: JobsRequeued | Failure = self._ask(RequeueJobs(principal=_PRINCIPAL))
@@ -157,7 +151,7 @@ class Maintenance:
 
     def _sweep(self) -> int | Failure:
         """Begin a sweep; how many rows it deletes is not known yet."""
-        admitted: Answered | Failure = self._ask(EnterRepair(action=rules.SWEEP, principal=_PRINCIPAL))
+        admitted: Answered | Failure = self._ask(repairs.EnterRepair(action=rules.SWEEP, principal=_PRINCIPAL))
         if isinstance(admitted, Failure):
             return admitted
         self._purge.begin()

@@ -23,17 +23,9 @@ from signet_actors.protocol.control import UP, Drain, Exiting, GetTree, Heartbea
 from signet_actors.runtime.clock import Clock, next_heartbeat_ns
 from signet_actors.runtime.logging.configuration import set_level
 from signet_actors.runtime.logging.throttle import LogThrottle
+from signet_actors.runtime.messaging import sockets
 from signet_actors.runtime.messaging.async_client import AsyncSocket, PeerLink, RequestTracker
 from signet_actors.runtime.messaging.envelope import PING, MessageFactory, MessageReader, new_counters
-from signet_actors.runtime.messaging.sockets import (
-    SUPERVISOR_SOCKET,
-    bind_router,
-    close_all,
-    connect_dealer,
-    new_context,
-    rebind,
-    socket_identity,
-)
 from signet_actors.runtime.processes.child_context import ChildContext, decode_control
 from signet_actors.runtime.processes.idle_trimmer import IdleTrimmer
 from signet_actors.runtime.processes.parent_death import supervisor_is_alive
@@ -84,10 +76,10 @@ class AsyncProcess:
     async def start(self) -> None:
         """Open the sockets, report Starting to the supervisor, and start the heartbeat."""
         self._loop = asyncio.get_running_loop()
-        context = self._context = new_context()
+        context = self._context = sockets.new_context()
         self._open_sockets()
         directory, name = self.boot.socket_dir, self.boot.name
-        control = connect_dealer(context, directory, SUPERVISOR_SOCKET, name, self.boot.bus_key)
+        control = sockets.connect_dealer(context, directory, sockets.SUPERVISOR_SOCKET, name, self.boot.bus_key)
         self._control = self._wrap_socket(control, self._from_supervisor)
         self._tell_supervisor(Starting())
         self._next_heartbeat_ns = self.clock.monotonic_ns()
@@ -106,7 +98,7 @@ class AsyncProcess:
         for socket in self._sockets:
             socket.close()
         await asyncio.sleep(0)
-        close_all(self._context, flush=True)
+        sockets.close_all(self._context, flush=True)
         self._context = None
 
     async def _send_unsent(self) -> None:
@@ -168,21 +160,21 @@ class AsyncProcess:
     def _bind_router(self, name: str) -> zmq.Socket[bytes]:
         """Bind the ROUTER ``name`` and watch its path from then on."""
         assert self._context is not None
-        socket = bind_router(self._context, self.boot.socket_dir, name, self.boot.bus_key)
-        self._mailbox_files[name] = socket, socket_identity(self.boot.socket_dir, name)
+        socket = sockets.bind_router(self._context, self.boot.socket_dir, name, self.boot.bus_key)
+        self._mailbox_files[name] = socket, sockets.socket_identity(self.boot.socket_dir, name)
         return socket
 
     def _check_sockets(self) -> None:
         """Bind lost socket paths again, and replace connections that no longer work."""
         directory = self.boot.socket_dir
         for name, (socket, ours) in self._mailbox_files.items():
-            if ours is not None and socket_identity(directory, name) == ours:
+            if ours is not None and sockets.socket_identity(directory, name) == ours:
                 continue
             self.log.error("socket_path_missing", socket=name)
             self._mailbox_files[name] = socket, None
             with contextlib.suppress(zmq.ZMQError):  # no directory: the next heartbeat tries again
-                rebind(socket, directory, name)
-                self._mailbox_files[name] = socket, socket_identity(directory, name)
+                sockets.rebind(socket, directory, name)
+                self._mailbox_files[name] = socket, sockets.socket_identity(directory, name)
         for child in self.tree.children:
             if child.name in self._links:
                 self._links[child.name].check(is_up=child.state == UP)
@@ -202,7 +194,9 @@ class AsyncProcess:
         def connect() -> AsyncSocket:
             assert self._context is not None
             directory, key = self.boot.socket_dir, self.boot.bus_key
-            return self._wrap_socket(connect_dealer(self._context, directory, peer, self.boot.name, key), receive)
+            return self._wrap_socket(
+                sockets.connect_dealer(self._context, directory, peer, self.boot.name, key), receive
+            )
 
         def receive(parts: list[bytes]) -> None:
             opened = self._reader.read(parts, lambda body: None if body == PING else decode(body), peer)

@@ -14,13 +14,7 @@ import numpy as np
 
 from signet_actors.domain.graph.names import name_tokens
 from signet_actors.domain.query_words import MAX_QUERY_CHARS, without_contractions
-from signet_actors.domain.ranking.traversal import (
-    MAX_OF_PROJECT,
-    MAX_OF_QUERY,
-    UNNAMED,
-    coverage,
-    rarity,
-)
+from signet_actors.domain.ranking import traversal
 from signet_actors.searcher.columns import Mask
 from signet_actors.searcher.graph.graph_index import GraphIndex
 
@@ -56,19 +50,19 @@ def focal_entities(
             override = index.override(entity)
             found.setdefault(entity, Focal(entity, weight if override is None else override, source))
 
-    add(_named(index, agent, readable, memories, query, MAX_OF_QUERY), "query")
+    add(_named(index, agent, readable, memories, query, traversal.MAX_OF_QUERY), "query")
     if not found:
         carried = [index.resolved(each) for each in index.find(checkpoint())]
         counts = zip(carried, index.mentions(carried, readable), strict=True)
-        known = [(each, UNNAMED) for each, count in counts if count and index.belongs_to(each, agent)]
+        known = [(each, traversal.UNNAMED) for each, count in counts if count and index.belongs_to(each, agent)]
         add(known, "checkpoint")
     if not found and project:
-        of_project = _named(index, agent, readable, memories, project, MAX_OF_PROJECT, only_projects=True)
-        add([(each, UNNAMED) for each, _ in of_project], "project")
+        of_project = _named(index, agent, readable, memories, project, traversal.MAX_OF_PROJECT, only_projects=True)
+        add([(each, traversal.UNNAMED) for each, _ in of_project], "project")
     if not found and session_key:
-        label = _named(index, agent, readable, memories, session_key, MAX_OF_QUERY)
-        add([(each, min(UNNAMED, weight)) for each, weight in label], "session_key")
-    add([(each, UNNAMED) for each in index.pinned(agent)], "pinned")
+        label = _named(index, agent, readable, memories, session_key, traversal.MAX_OF_QUERY)
+        add([(each, min(traversal.UNNAMED, weight)) for each, weight in label], "session_key")
+    add([(each, traversal.UNNAMED) for each in index.pinned(agent)], "pinned")
     return sorted(found.values(), key=lambda focal: -focal.weight)
 
 
@@ -88,10 +82,10 @@ def _named(
     for number in index.named_with(agent, list(tokens)[:_MOST_TOKENS]):
         entity = index.resolved(number)
         if index.belongs_to(entity, agent) and (index.is_project(entity) or not only_projects):
-            covered[entity] = max(coverage(index.names[number], tokens), covered.get(entity, 0.0))
+            covered[entity] = max(traversal.coverage(index.names[number], tokens), covered.get(entity, 0.0))
     best = sorted(((share, entity) for entity, share in covered.items() if share), reverse=True)[:_MOST_COUNTED]
     mentions = index.mentions([entity for _, entity in best], readable)
     counted = [(share, count, entity) for (share, entity), count in zip(best, mentions, strict=True)]
     counted = [each for each in counted if each[1] or index.is_pinned(each[2])]
     counted.sort(key=lambda each: (-each[0], -each[1], index.ids[each[2]]))
-    return [(entity, share * rarity(count, memories)) for share, count, entity in counted[:most]]
+    return [(entity, share * traversal.rarity(count, memories)) for share, count, entity in counted[:most]]

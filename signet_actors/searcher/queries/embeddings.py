@@ -7,13 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from signet_actors.protocol.embeddings import (
-    EmbeddingHealth,
-    EmbeddingRow,
-    EmbeddingsExported,
-    ExportEmbeddings,
-    GetEmbeddingHealth,
-)
+from signet_actors.protocol import embeddings as messages
 from signet_actors.protocol.searcher import FindSimilar, SimilarFound
 from signet_actors.searcher.legs.vector import IndexIncomplete
 from signet_actors.searcher.reader import Reader
@@ -49,20 +43,20 @@ def find_similar(reader: Reader, snapshot: Snapshot, query: FindSimilar) -> Simi
     )
 
 
-def export(snapshot: Snapshot, query: ExportEmbeddings) -> tuple[EmbeddingsExported, list[bytes]]:
+def export(snapshot: Snapshot, query: messages.ExportEmbeddings) -> tuple[messages.EmbeddingsExported, list[bytes]]:
     """Return a page of stored embeddings, newest memory first, with the raw vectors as frames if requested."""
     page, total = stored.page(snapshot, query.read, vectors=query.vectors, limit=query.limit, offset=query.offset)
-    rows: list[EmbeddingRow] = []
+    rows: list[messages.EmbeddingRow] = []
     frames: list[bytes] = []
     for memory, vector in page:
         frame = None
         if vector is not None:
             frame = len(frames)
             frames.append(vector)
-        rows.append(EmbeddingRow(memory=memory, frame=frame))
-    return EmbeddingsExported(rows=rows, total=total), frames
+        rows.append(messages.EmbeddingRow(memory=memory, frame=frame))
+    return messages.EmbeddingsExported(rows=rows, total=total), frames
 
 
-def health(snapshot: Snapshot, query: GetEmbeddingHealth) -> EmbeddingHealth:
+def health(snapshot: Snapshot, query: messages.GetEmbeddingHealth) -> messages.EmbeddingHealth:
     """Return counts of live memories with and without vectors, and of inconsistent rows."""
     return stored.health(snapshot, query.model, query.dimensions, query.second)

@@ -12,16 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from signet_actors.domain.graph import names as graph_names
 from signet_actors.domain.graph.candidates import clauses
 from signet_actors.domain.graph.decisions import ATTRIBUTE_IMPORTANCE, DECISION_IMPORTANCE, is_decision_content
-from signet_actors.domain.graph.names import (
-    CHUNK_GROUP,
-    EXTRACTED,
-    MAX_NAME_CHARS,
-    NameIndex,
-    canonical_name,
-    is_written_as,
-)
 from signet_actors.domain.graph.relation_types import relation_type
 from signet_actors.domain.graph.supersession import Conflict, Superseded
 from signet_actors.domain.normalization import collapsed
@@ -136,16 +129,16 @@ def entity_id(context: CommandContext, agent_id: str, name: str, entity_type: st
 
     It is never a group of chunks, by its type or by its name: the graph has none, and their links count otherwise.
     """
-    entity_type = None if entity_type == CHUNK_GROUP else entity_type
-    canonical = canonical_name(name)
+    entity_type = None if entity_type == graph_names.CHUNK_GROUP else entity_type
+    canonical = graph_names.canonical_name(name)
     known = rows.entities_named(context.tx, agent_id, [canonical]).get(canonical)
-    if known is not None and known.entity_type == CHUNK_GROUP:
+    if known is not None and known.entity_type == graph_names.CHUNK_GROUP:
         return entity_id(context, agent_id, f"{name}'", entity_type)
     if known is not None:
-        if entity_type is not None and known.entity_type == EXTRACTED != entity_type:
+        if entity_type is not None and known.entity_type == graph_names.EXTRACTED != entity_type:
             rows.set_type(context.tx, known.id, entity_type, context.now)
         return known.id
-    row = EntityRow(context.new_id(), name, entity_type or EXTRACTED)
+    row = EntityRow(context.new_id(), name, entity_type or graph_names.EXTRACTED)
     rows.insert_entity(context.tx, agent_id, row, canonical, context.now)
     _names(context, agent_id).add(canonical)
     return row.id
@@ -155,15 +148,17 @@ def mentioned(
     context: CommandContext, memory: Contributor, name: str, entity_type: str | None, confidence: float
 ) -> str:
     """Return the id of the entity with this name, to which the memory is now linked."""
-    name = collapsed(name)[:MAX_NAME_CHARS]
-    found = entity_id(context, memory.agent_id, name, entity_type and canonical_name(entity_type))
+    name = collapsed(name)[: graph_names.MAX_NAME_CHARS]
+    found = entity_id(context, memory.agent_id, name, entity_type and graph_names.canonical_name(entity_type))
     rows.add_mention(context.tx, MentionRow(memory.id, found, name, confidence, context.now))
     return found
 
 
 def named_aspect(context: CommandContext, agent_id: str, entity: str, name: str) -> str:
     """Return the id of the entity's aspect with this name, which is inserted if there is none."""
-    return rows.upsert_aspect(context.tx, entity, agent_id, name, canonical_name(name), context.now, context.new_id)
+    return rows.upsert_aspect(
+        context.tx, entity, agent_id, name, graph_names.canonical_name(name), context.now, context.new_id
+    )
 
 
 def relate(
@@ -231,19 +226,19 @@ def known_entities(context: CommandContext, agent_id: str, text: str, mentions: 
     named = {
         row.id
         for mention in found
-        if (row := rows_of.get(mention.canonical)) is not None and is_written_as(row.name, mention.text)
+        if (row := rows_of.get(mention.canonical)) is not None and graph_names.is_written_as(row.name, mention.text)
     }
     return sum(rows.mentions_of(context.tx, entity) >= mentions for entity in named)
 
 
-def _names(context: CommandContext, agent_id: str) -> NameIndex:
+def _names(context: CommandContext, agent_id: str) -> graph_names.NameIndex:
     """Return the names of the agent's entities. It may have some that are gone, or were rolled back, but lacks none."""
     known = context.row_cache.entity_names
     names = known.get(agent_id)
     if names is None:
         if len(known) >= _MAX_AGENTS:
             del known[next(iter(known))]
-        names = known[agent_id] = NameIndex(rows.names_of(context.tx, agent_id))
+        names = known[agent_id] = graph_names.NameIndex(rows.names_of(context.tx, agent_id))
     return names
 
 
@@ -257,7 +252,7 @@ def _found(context: CommandContext, memory: Contributor) -> dict[str, str]:
     found: dict[str, str] = {}
     for mention in mentions:
         row = known.get(mention.canonical)
-        if row is not None and is_written_as(row.name, mention.text):
+        if row is not None and graph_names.is_written_as(row.name, mention.text):
             found.setdefault(row.id, mention.text)
     return found
 
