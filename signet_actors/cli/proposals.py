@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from signet_actors.cli.connection import DaemonReply
 from signet_actors.cli.invocation import Invocation, command, group, page_options, reason_option
 from signet_actors.cli.memory_rows import full_pipeline_id, named_if_unknown
 from signet_actors.cli.presentation import on_terminal, one_line, print_message
@@ -110,6 +111,7 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int) ->
             items,
             none=f"There are no {'more ' if offset else ''}proposals{'' if offset else _in_state(state)}.",
         )
+        _print_hint(answer)
         return
     for item in items:
         print_fields(
@@ -132,7 +134,12 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int) ->
     print_message(f"{offset + 1}-{offset + len(items)} of {answer.body.get('total', 0)} shown")
     if state in {"pending", "all"}:
         print_message("`signet review approve ID` applies one,\n`signet review reject ID` rejects it.")
-    if hint := answer.body.get("hint"):
+    _print_hint(answer)
+
+
+def _print_hint(answer: DaemonReply) -> None:
+    """Print the setting that the last decisions speak for, to a person."""
+    if on_terminal() and (hint := answer.body.get("hint")):
         print_wrapped(f"{hint['text']} `signet config set {hint['key']} {hint['value']}`", chop=False)
 
 

@@ -183,9 +183,10 @@ class ListMemoriesRequest(FilterFields, frozen=True, kw_only=True):
     ) = None
 
     def __post_init__(self) -> None:
-        if self.words and not self.deleted:
+        words = self.words.split() if self.words else ()
+        if words and not self.deleted:
             raise InvalidRequest("words needs deleted=true; live memories are found by a recall", field="words")
-        if self.words and len(self.words.split()) > MAX_WORDS:
+        if len(words) > MAX_WORDS:
             raise InvalidRequest(f"words has more than {MAX_WORDS} words", field="words")
 
 

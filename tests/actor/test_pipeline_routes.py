@@ -702,7 +702,7 @@ def test_the_review_queue_is_read_within_the_caller_s_scope(api: MemoryApi) -> N
     asked = api.bus.only(message_of(LIST_REVIEWS)).body
     assert (asked.caller.agent_id, asked.caller.scope) == ("a", "s")
     assert (asked.request.state, asked.request.limit, asked.request.offset) == ("all", 500, 0)
-    assert answer.json == {"items": [], "total": 7}
+    assert answer.json == {"items": [], "total": 7, "decided": {"decisions": 0, "approved": 0}, "hint": None}
 
 
 @pytest.mark.parametrize(("word", "kind"), [("approve", ApproveProposal), ("reject", RejectProposal)])

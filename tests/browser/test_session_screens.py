@@ -282,6 +282,9 @@ def test_health_today_and_the_top_of_each_screen_say_the_same(visit: Visit) -> N
     expect(visitor.page.get_by_role("link", name="Health", exact=True)).to_have_attribute("aria-current", "page")
     expect(word).to_have_text("● Working")
     expect(word).to_have_class("is-ok")
+    visitor.open("#/today?agent=newcomer")
+    expect(word).to_have_text("○ Ready")
+    expect(state).to_have_text("○ Ready")
 
 
 def test_the_story_of_a_memory_names_the_sessions_that_it_was_given_to(visit: Visit, daemon: LiveDaemon) -> None:

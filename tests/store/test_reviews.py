@@ -17,7 +17,7 @@ from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode, InvalidRequest, NotFound
 from signet_actors.features.pipeline_ids import reads as pipeline_ids
 from signet_actors.features.reviews import reads as reviews
-from signet_actors.features.reviews.api import LIST_REVIEWS, ListReviewsRequest, ReviewListReply
+from signet_actors.features.reviews.api import LIST_REVIEWS, DecidedReviews, ListReviewsRequest, ReviewListReply
 from signet_actors.features.runs.api import LIST_RUNS, ListRunsRequest, UndoReply
 from signet_actors.features.runs.reads import list_runs
 from signet_actors.protocol.leases import FailJob
@@ -83,6 +83,22 @@ def test_a_proposal_shows_the_sentence_of_its_source_that_it_is_about(room: Pipe
     assert sentences == {"The build uses Ninja": "The build of the shop moved to Ninja in May.", "Xyzzy": None}
     room.ask(ForgetMemory(id=source, reason="r", principal=ME))
     assert {item.source_sentence for item in listed(room).items} <= {None}
+
+
+def test_the_last_ten_decisions_are_those_that_were_made_last(tmp_path: Path) -> None:
+    with kept_sound(PipelineHarness(tmp_path, config=configured(confirm="review"))) as room:
+        room.remember("Many things were moved", vector=[1.0])
+        room.report(room.take(), *(add(f"The part {number} was moved") for number in range(12)))
+        assert listed(room).decided == DecidedReviews()
+        first, second, *later = (item.id for item in listed(room).items)
+        for proposal in later:
+            assert room.ask(ApproveProposal(proposal, ME)).status == "approved"
+        assert listed(room).decided == DecidedReviews(10, 10)
+        for proposal in (first, second):
+            room.clock.advance(1000)
+            room.ask(RejectProposal(proposal, ME))
+        assert listed(room).decided == DecidedReviews(10, 8)
+        assert listed(room, ReadScope(scope="elsewhere")).decided == DecidedReviews()
 
 
 def whole(room: PipelineHarness) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -34,6 +34,7 @@ def configured(
     frozen: bool = False,
     allow_update_delete: bool = False,
     hints: bool = False,
+    confirm: Literal["auto", "review"] = "auto",
 ) -> Config:
     """Return the default configuration with these pipeline settings and the test model for vectors."""
     config = Config()
@@ -45,6 +46,7 @@ def configured(
         mutations_frozen=frozen,
         autonomous=msgspec.structs.replace(pipeline.autonomous, allow_update_delete=allow_update_delete),
         hints=msgspec.structs.replace(pipeline.hints, enabled=hints),
+        confirm=confirm,
     )
     memory = msgspec.structs.replace(config.memory, pipeline_v2=pipeline)
     return msgspec.structs.replace(config, memory=memory, embedding=EMBEDDING)

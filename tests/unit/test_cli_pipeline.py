@@ -227,6 +227,18 @@ def test_with_json_the_response_is_printed_unchanged(
         assert json.loads(signet(*asked).stdout) == body
 
 
+@pytest.mark.parametrize("items", [[], [ITEM]])
+def test_a_person_is_told_the_setting_that_the_last_decisions_speak_for(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, items: list[Any]
+) -> None:
+    hint = {"text": "You approved all.", "key": "memory.pipelineV2.confirm", "value": "auto"}
+    daemon.on("GET", "/api/memory/review-queue", {"items": items, "total": len(items), "hint": hint})
+    told = "You approved all. `signet config set memory.pipelineV2.confirm auto`"
+    assert told not in signet("review", "list").stdout
+    monkeypatch.setattr("signet_actors.cli.proposals.on_terminal", lambda: True)
+    assert told in signet("review", "list").stdout
+
+
 def test_providers_reports_a_pipeline_that_is_off(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("GET", STATUS, {**with_models(None, None), "mode": "off"})
     result = signet("providers")

@@ -10,7 +10,7 @@ from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.openapi import openapi_document
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.operations.field_types import CallerField, Given
-from signet_actors.operations.operation import Operation
+from signet_actors.operations.operation import Effect, Operation
 from signet_actors.operations.registry import OPERATIONS
 from signet_actors.operations.request_reader import Items, inner_structs, read_request, request_fields
 from signet_actors.operations.sessions import StrictFlag
@@ -42,7 +42,7 @@ OPEN = {
         "memories.facets",
         *("memories.list", "memories.most_used", "memories.find_by_prefix", "memories.get", "memories.history"),
         *("memories.patch", "memories.delete", "memories.recover", "memories.similar", "feedback.record"),
-        *("embeddings.export", "reviews.list", "runs.list", "runs.get", "pipeline.find_by_prefix", "changes.stream"),
+        *("embeddings.export", "runs.list", "runs.get", "pipeline.find_by_prefix", "changes.stream"),
         *("timeline.get", "timeline.export", "embeddings.projection"),
     ),
     "what memories say about entities, which are open like the memories": (
@@ -70,6 +70,10 @@ def test_every_operation_says_what_another_user_of_the_machine_does_not_get() ->
     how = "declare owner_only or owner_parts, or add the operation to OPEN below its reason"
     assert unsaid == {name for names in OPEN.values() for name in names}, how
     assert not [one.name for one in OPERATIONS if one.owner_only and one.owner_parts]
+
+
+def test_what_has_an_effect_is_no_get() -> None:
+    assert [one.name for one in OPERATIONS if one.effect is not Effect.NONE and one.method == "GET"] == []
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)

@@ -7,11 +7,18 @@ from typing import Final
 import msgspec
 
 from signet_actors.domain.extraction.facts import short
+from signet_actors.domain.extraction.gates import Reason
 from signet_actors.domain.query_words import words_of
 from signet_actors.domain.said_again import sentences_of
 from signet_actors.errors import InvalidRequest
-from signet_actors.features.reviews.api import LIST_REVIEWS, ListReviewsRequest, ReviewListReply, ReviewReport
-from signet_actors.features.reviews.rules import REASONS, decided
+from signet_actors.features.reviews.api import (
+    LIST_REVIEWS,
+    DecidedReviews,
+    ListReviewsRequest,
+    ReviewListReply,
+    ReviewReport,
+)
+from signet_actors.features.reviews.rules import DECISIONS
 from signet_actors.protocol.message import Asked
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable
@@ -31,10 +38,10 @@ _COLUMNS: Final = proposal_columns(
 _REVIEWED: Final = "FROM memory_proposals p JOIN memories m ON m.id = p.memory_id WHERE {}"
 _PAGE: Final = f"SELECT {_COLUMNS} {_REVIEWED} ORDER BY p.seq LIMIT :limit OFFSET :offset"
 _COUNT: Final = f"SELECT count(*) {_REVIEWED}"
-_DECIDED: Final = f"SELECT p.reason, p.review_state {_REVIEWED} ORDER BY p.seq DESC"
+_DECIDED: Final = f"SELECT p.review_state {_REVIEWED} ORDER BY p.reviewed_at DESC, p.seq DESC LIMIT {DECISIONS}"
 _LATELY: Final = (
     "p.seq > (SELECT max(n.seq) - 2000 FROM memory_proposals n) AND p.review_state IN ('approved', 'rejected')"
-    f" AND p.undo_note IS NULL AND p.reason IN {REASONS}"
+    f" AND p.undo_note IS NULL AND p.reason = '{Reason.CONFIRMATION.value}'"
 )
 _TARGETS: Final = "SELECT m.id, m.content, m.version FROM ({}) i CROSS JOIN memories m WHERE m.id = i.value AND {}"
 # The literal state lets the planner use the partial index of that state.
@@ -60,7 +67,8 @@ def listed(snapshot: Snapshot, asked: Asked[ListReviewsRequest]) -> ReviewListRe
     items = [filled(ReviewReport, row) for row in rows]
     total = int(snapshot.value(_COUNT.format(where), bindings))
     of_person, decisions = conjunction((_LATELY, {}), policy)
-    made = decided(snapshot.rows(_DECIDED.format(of_person), decisions))
+    states = [state for (state,) in snapshot.rows(_DECIDED.format(of_person), decisions)]
+    made = DecidedReviews(len(states), states.count("approved"))
     ids = dialect.listed([item.memory_id for item in items if item.memory_id is not None])
     where, bindings = conjunction(("m.is_deleted = 0", {"ids": ids}), policy)
     found = snapshot.rows(_TARGETS.format(dialect.members("ids"), where), bindings)

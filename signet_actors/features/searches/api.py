@@ -144,7 +144,9 @@ class ListSearchesRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=Tru
         | None
     ) = None
     no_hits: Annotated[bool | None, Flag(), Meta(description="true: only those that were given nothing")] = None
-    checks: Annotated[bool | None, Flag(), Meta(description="false: none of those of `signet connect --check`")] = None
+    checks: Annotated[
+        bool | None, Flag(), Meta(description="true: only those of `signet connect --check`; false: none of them")
+    ] = None
     since: Annotated[str, Timestamp(), Meta(description="ISO time: asked then or later")] | None = None
     before: Annotated[SelectionText, Meta(description="The `next` of the page before")] | None = None
     limit: Annotated[int, Clamped(low=1, high=200), Meta(description="Searches to return")] = 50

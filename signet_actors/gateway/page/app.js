@@ -52,9 +52,9 @@ function Scope({ params }) {
   </div>`;
 }
 
-function State() {
-  const { data, error } = useLoad("state", (signal) => api("diagnostics.findings", {}, { signal }), { everyMs: STATE_MS });
-  const failed = error && { level: "bad", word: error.status ? "Refused" : "Not reachable", sentence: error.message };
+function State({ agent }) {
+  const { data, error } = useLoad(`state ${agent || ""}`, (signal) => api("diagnostics.findings", {}, { signal }), { everyMs: STATE_MS });
+  const failed = error && { level: "bad", word: !error.status ? "Not reachable" : error.status < 500 ? "Refused" : "Not ready", sentence: error.message };
   const { level, word, sentence } = failed || data?.verdict || { level: "none", word: "…" };
   return html`<span role="status"><a class=${`state is-${level}`} href=${to("health")} title=${cut(sentence, 200)}>${SIGNS[level]} ${cut(word, 30)}</a></span>`;
 }
@@ -116,7 +116,7 @@ function App() {
       <nav aria-label="Screens">${titled.map((one) => html`<a href=${to(one.name)} aria-current=${one === screen ? "page" : one.name === screen?.of ? "true" : undefined}>${one.title}</a>`)}</nav>
       <button class="plain" onClick=${searchMemories}>Search <kbd>/</kbd></button>
       <${Scope} params=${route.params} />
-      <${State} />
+      <${State} agent=${route.params.agent} />
       <button class="plain" aria-label="Keys and settings of this page" onClick=${() => setAsked("help")}>?</button>
     </header>
     <main id="main" tabIndex="-1">

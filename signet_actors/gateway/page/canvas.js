@@ -50,7 +50,7 @@ function plotIn(frame, given) {
       ink.beginPath();
       for (const point of points) {
         const [x, y] = place(point);
-        const size = point.size * grow + margin;
+        const size = point.size * grow * (margin && point.colour === "pin" ? 1.7 : 1) + margin;
         if (point.colour === "pin" && !margin) {
           ink.moveTo(x, y - 1.5 * size);
           ink.lineTo(x + 1.3 * size, y + size);

@@ -83,7 +83,7 @@ function Queues({ pipeline }) {
 }
 
 function Cost({ days }) {
-  const rows = days.map((one) => [false, day(one.day), cut(one.model || one.provider, 40), one.calls, (one.tokensIn + one.tokensOut).toLocaleString("en"), one.costMicrousd ? `$${(one.costMicrousd / 1e6).toFixed(2)}` : ""]);
+  const rows = days.map((one) => [false, day(`${one.day}T12:00`), cut(one.model || one.provider, 40), one.calls, (one.tokensIn + one.tokensOut).toLocaleString("en"), one.costMicrousd ? `$${(one.costMicrousd / 1e6).toFixed(2)}` : ""]);
   return html`<${Tile} title="Model calls of the last seven days" head=${["day", "model", "calls", "tokens", "cost"]} rows=${rows} none="None." />`;
 }
 

@@ -66,7 +66,7 @@ function Memories({ params }) {
   if (!scene.points.length) return html`<${Reading} load=${load} what="the map" />${data && html`<${NoMemories} data=${data} project=${params.project} />`}`;
   return html`<${View} load=${load} items=${scene.points} scene=${scene} shown=${params.open} name=${count(data.count, "memory", "memories")} canChange=${true}
     line=${(row, index, lines) => lines.line(row, index)}
-    legend=${html`${TYPES.map((type) => html`<li><${Type} type=${type} /></li>`)}<li>— joins a memory with the nearest ones: what is near is alike${data.method === "umap" ? "" : ", roughly"}</li>`}
+    legend=${html`${TYPES.map((type) => html`<li><${Type} type=${type} /></li>`)}<li>● another type</li><li>— joins a memory with the nearest ones: what is near is alike${data.method === "umap" ? "" : ", roughly"}</li>`}
     detail=${html`<${MemoryDetail} key=${params.open} id=${params.open} onChange=${load.reload} onClose=${close} />`} />`;
 }
 

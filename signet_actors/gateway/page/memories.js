@@ -40,7 +40,7 @@ async function read(params, most, signal) {
     return { rows, weak, total, ms: performance.now() - began, by: reply.method === "hybrid" ? "words and meaning" : "words" };
   }
   const reply = await api("memories.list", { ...filters, limit: most, deleted: params.deleted, words: wordsOf(params.q) }, { signal });
-  return { rows: reply.memories, total: reply.total, all: reply.stats.total };
+  return { rows: reply.memories, total: reply.total, all: reply.stats.total, isPart: reply.complete === false };
 }
 
 export function Memories({ route }) {
@@ -118,7 +118,7 @@ export function Memories({ route }) {
       <ul class="lines">${rows.map((row, index) => lines.line(row, index, row.recoverable_until ? html`<span>recoverable until ${day(row.recoverable_until)}</span>` : row.isKept && html`<span>does not fit the search</span>`))}</ul>
       ${folded || showsWeak ? html`<button class="more" onClick=${() => setShowsWeak(!showsWeak)}>${showsWeak ? "Hide what probably does not answer" : `${folded} more that probably ${folded === 1 ? "does" : "do"} not answer: show`} <kbd>v</kbd></button>` : null}
       ${load.data && (!params.q || forgotten) && rows.length < load.data.total ? html`<button class="more" onClick=${() => setMost(most + PAGE)}>Show more of ${count(load.data.total, "memory", "memories")}</button>` : null}
-      ${load.data && load.isCurrent && !rows.length ? html`<${Nothing} params=${params} all=${load.data.all} done=${lines.done} />` : null}
+      ${load.data && load.isCurrent && !rows.length ? html`<${Nothing} params=${params} all=${load.data.all} isPart=${load.data.isPart} done=${lines.done} />` : null}
     </section>
     ${open ? html`<${MemoryDetail} key=${open} id=${open} query=${forgotten ? "" : params.q} filters=${conditions(params)} onChange=${load.reload}
       onClose=${() => setParams({ open: "" })} />` : null}
@@ -129,14 +129,14 @@ export function Memories({ route }) {
 function found(load, params) {
   const { data } = load;
   if (!data) return "";
-  if (params.deleted) return `${count(data.total, "forgotten memory", "forgotten memories")}${data.total ? ". Open one to recover it" : ""}`;
+  if (params.deleted) return `${count(data.total, "forgotten memory", "forgotten memories")}${data.total ? ". Open one to recover it" : ""}${data.isPart ? ". Only the last 20,000 were searched" : ""}`;
   if (!params.q) return count(data.total, "memory", "memories");
   const best = data.total === FOUND ? " best" : "";
   return `${data.total}${best} found in ${Math.round(data.ms)} ms, by ${data.by}${!data.total && data.weak.length ? "; these are the nearest" : ""}`;
 }
 
 // Why the list is empty, and what to do about it.
-function Nothing({ params, all, done }) {
+function Nothing({ params, all, isPart, done }) {
   const [outside, setOutside] = useState(null);
   useEffect(() => {
     const { project, ...others } = params;
@@ -144,7 +144,7 @@ function Nothing({ params, all, done }) {
   }, []);
   const where = params.project ? ` in ${projectName(params.project)}` : "";
   const narrowed = params.type || params.tags || params.who || params.pinned || params.since;
-  if (params.deleted) return html`<${Empty}><p>Nothing ${params.q ? "with these words " : ""}is forgotten${where}.</p></${Empty}>`;
+  if (params.deleted) return html`<${Empty}><p>Nothing ${params.q ? "with these words " : ""}is forgotten${where}${isPart ? ", of the last 20,000" : ""}.</p></${Empty}>`;
   if (all === 0) {
     return html`<${Empty}><h2>Nothing is remembered yet</h2><p>Connect an agent, and it remembers while you work:</p><p><${Command} text="signet setup" /></p>
       <p>Take over what you told agents before:</p><p><${Command} text="signet backfill" /></p>

@@ -9,9 +9,9 @@ import { count, cut } from "./words.js";
 
 const FILE = "agent.yaml";
 const PAUSE_MS = 400;
+const seen = (element) => element?.scrollIntoView({ block: "nearest" });
 
-export function Settings({ route }) {
-  const { key } = route.params;
+export function Settings({ route: { params: { key } } }) {
   const [text, setText] = useState(null);
   const [isShown, setShown] = useState(false);
   const load = useLoad("settings", async (signal) => {
@@ -53,7 +53,7 @@ export function Settings({ route }) {
           ${isChanged ? html`<button class="plain" onClick=${() => setText(stored)}>Drop the changes</button>` : null}</div>`}
     </section>
     <section><h2>Other than the defaults</h2>
-      ${reply?.keys.length ? html`<dl class="set-keys">${reply.keys.map((one) => html`<div key=${one.key} class=${one.key === key ? "is-here" : ""}><dt><code>${one.key}</code></dt>
+      ${reply?.keys.length ? html`<dl class="set-keys">${reply.keys.map((one) => html`<div key=${one.key} class=${one.key === key ? "is-here" : ""} aria-current=${one.key === key} ref=${one.key === key ? seen : null}><dt><code>${one.key}</code></dt>
         <dd><code>${cut(JSON.stringify(one.value), 200)}</code> <span class="meta">default ${cut(JSON.stringify(one.default), 80)}; ${cut(one.values.replaceAll("`", ""), 160)}</span><p class="found">${cut(one.meaning.replaceAll("`", ""), 400)}</p></dd></div>`)}</dl>`
         : html`<p class="meta">${reply?.valid ? "Nothing, neither by this file nor by the environment of the daemon." : ""}</p>`}
       <h2>Agents' programs</h2>

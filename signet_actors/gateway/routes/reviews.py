@@ -56,7 +56,7 @@ async def listed(call: Call[ListReviewsRequest]) -> HttpResponse:
     """Return a page of proposals, and what the decisions about them speak for. Raises SignetError."""
     reply = (await ask(call, LIST_REVIEWS, call.request)).read(ReviewListReply)
     hint = hint_of(reply.decided, flags_of(call.state.config.memory.pipeline_v2))
-    return HttpResponse(msgspec.structs.replace(reply, hint=hint))
+    return HttpResponse(msgspec.structs.replace(reply, hint=hint if hint and await call.is_owner() else None))
 
 
 async def approve(call: Call[ApproveRequest]) -> HttpResponse:

@@ -95,7 +95,7 @@ def check_reply(sizes: Iterable[int]) -> None:
 def beginnings(snapshot: Snapshot, seqs: Sequence[int], chars: int) -> dict[int, str]:
     """Return the first ``chars`` characters of the rows by ``memories.seq``, without a check of who may read them.
 
-    Only for data that is derived from all texts; no caller sees the result.
+    For data that is derived from all texts and that no caller sees, or of rows that the caller was found to read.
     """
     return dict(_rows(snapshot, _BEGINNINGS, "", {"chars": chars}, seqs))
 
