@@ -98,7 +98,8 @@ def plain(answer: Answer, others: list[Foreign], *, repeatable: bool) -> tuple[A
     """Return what of the reply could tell whether something exists: all but ids, names of the caller, and times.
 
     Of what it lists, how much that is: what is said of each depends on the moment, too. Where a request cannot be
-    repeated, even that does: what a session is given follows from what was counted by then.
+    repeated, even that does: what a session is given follows from what was counted by then, and so do the numbers of
+    prompts that were given something, and nothing.
     """
     names = answer.headers.keys() - {"date", "content-length", "x-signet-trace-id"}
     headers = {name: answer.headers[name] for name in names}
@@ -130,7 +131,7 @@ def unlike(*texts: str) -> list[str]:
 
 
 _FIELDS = (
-    r',?"(\w*(?:[mM]s|[tT]okens?|rationale|inject|characters|Context|access_?\w*|last_?\w*|\w*Count|\w*Score))":'
+    r',?"(\w*(?:[mM]s|[tT]okens?|rationale|inject|given|nothing|characters|Context|access_?\w*|last_?\w*|\w*Count|\w*Score))":'
     r' ?("(?:\\.|[^"\\])*"|[\d.]+|null)'
 )
 _VARYING = (

@@ -206,7 +206,7 @@ def _(stage: Stage) -> Any:
 
 @case("daemon", "warn", "not running, but a restore is", "wait until it has ended")
 def _(stage: Stage) -> Any:
-    stage.set(doctor, running_tool=lambda _: "a restore")
+    stage.set(doctor.daemon_process, running_tool=lambda _: "a restore")
     return doctor.daemon_findings(stage.context(running=True))
 
 
