@@ -272,9 +272,8 @@ class Application:
         context.observes = (operation.performs or not operation.has_effect) and request_parts.is_observed(headers)
         await self._check_operation(operation, context)
         if EVENT_STREAM in operation.media_types and scope["http_version"] == "1.0":
-            raise errors.InvalidRequest(
-                "A stream of events needs HTTP/1.1"
-            )  # it has no length, and 1.0 knows no chunks
+            # It has no length, and 1.0 knows no chunks.
+            raise errors.InvalidRequest("A stream of events needs HTTP/1.1")
         raw = (
             await request_parts.read_body(receive, state.config.gateway.max_body_bytes)
             if request_guard.has_body(headers)
